@@ -96,7 +96,7 @@ ENDPOINTS = [
     Endpoint("POST", "/guests/{id}/wait", SUBMIT, guests.wait, request_bodies.WaitGuestBody, documents.GuestReply),  # noqa: E501
     Endpoint("POST", "/guests/{id}/measured", SUBMIT, guests.measured, request_bodies.MeasureGuestBody, DONE),  # noqa: E501
     Endpoint("POST", "/guests/{id}/end", SUBMIT, guests.give_back, request_bodies.GiveBackBody, DONE),  # noqa: E501
-    Endpoint("POST", "/jobs/{id}/inner-type", SUBMIT, guests.inner_type, request_bodies.InnerTypeBody, DONE),  # noqa: E501
+    Endpoint("POST", "/jobs/{id}/inner-type", SUBMIT, guests.inner_type, request_bodies.InnerTypeBody, documents.InnerTypeReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/usage", READ, usage.history),
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
     Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501

@@ -35,8 +35,8 @@ _LOOK_S = 30.0
 _POLICIES = ("spread", "pack")
 _innermost: ContextVar[Allocation | None] = ContextVar("grass_allocation", default=None)
 _told: set[str] = set()
-_inside: set[tuple[int, str]] = set()
-"""The types that were told of jobs around this process."""
+_inside: dict[tuple[int, str], bool] = {}
+"""The types that were told of jobs around this process, and whether they are known."""
 
 
 def _surrounding() -> Allocation | None:
@@ -203,9 +203,10 @@ class Allocation:
     def _tell_type(self, job: int) -> None:
         """Say once what runs in a job: what is known of its memory holds there."""
         named = self._asked.get("job_type")
-        if named and job and self.gpus and (job, named) not in _inside:
-            _inside.add((job, named))
-            tell_inner_type(job, named)
+        if named and job and self.gpus:
+            if (job, named) not in _inside:
+                _inside[job, named] = tell_inner_type(job, named)
+            self.profiled = _inside[job, named]
 
     @property
     def _wanted(self) -> Mapping[str, Amount]:

@@ -70,16 +70,19 @@ class GuestCalls:
         self._client.close()
 
 
-def tell_inner_type(job: int, job_type: str) -> None:
-    """Say that a function runs inside a job; it does not matter if that is not heard.
+def tell_inner_type(job: int, job_type: str) -> bool:
+    """Say that a function runs inside a job; return whether its memory is known.
 
-    No daemon is started for it, and one that is away is not waited for.
+    It does not matter if that is not heard: no daemon is started for it, and one that
+    is away is not waited for.
     """
     with (
         contextlib.suppress(GrassError, Broken),
         Client(broker=LOCAL, may_start=False) as client,
     ):
-        client.once("POST", f"/jobs/{job}/inner-type", {"job_type": job_type})
+        path, body = f"/jobs/{job}/inner-type", {"job_type": job_type}
+        return bool(client.once("POST", path, body).get("profiled"))
+    return False
 
 
 def _check_has_worker(home: Home) -> None:

@@ -79,8 +79,38 @@ def type_of(function: Function) -> str:
     return f"{path}::{function.__qualname__.replace('<locals>.', '')}"
 
 
+class _Short:
+    """The function that is measured in place of a long one, if there is such a one.
+
+    It is called while nothing is known of the type, until it has returned once in this
+    process: what comes of another call would be the same.
+    """
+
+    def __init__(self) -> None:
+        self.function: Function | None = None
+        self._has_returned = False
+
+    def due(self, held: Allocation) -> Function | None:
+        """Return the function, if it is to be called before the long one."""
+        return None if held.profiled or self._has_returned else self.function
+
+    def call(
+        self, held: Allocation, args: tuple[Any, ...], more: dict[str, Any]
+    ) -> None:
+        """Call it, if it is due, and have it measured."""
+        short = self.due(held)
+        if short is not None:
+            short(*args, **more)
+            self.measured(held)
+
+    def measured(self, held: Allocation) -> None:
+        """Note that it has returned, and have learned what it used."""
+        self._has_returned = True
+        held.measured()
+
+
 def _wrapped(function: Function, ask: Callable[[], Allocation]) -> Function:
-    first: list[Function] = []
+    first = _Short()
     if inspect.iscoroutinefunction(function):
         call = _coroutine(function, ask, first)
     elif inspect.isgeneratorfunction(function):
@@ -94,12 +124,13 @@ def _wrapped(function: Function, ask: Callable[[], Allocation]) -> Function:
         It runs where nothing is known of the type yet. If it fails, the long one does
         not run.
         """
-        if first:
+        if first.function is not None:
             raise UsageError(
-                f"`{function.__qualname__}` is measured by `{first[0].__qualname__}`",
+                f"`{function.__qualname__}` is measured by"
+                f" `{first.function.__qualname__}`",
                 "a function has one that is measured in its place",
             )
-        first.append(short)
+        first.function = short
         return short
 
     call.profile = profile  # type: ignore[attr-defined]
@@ -107,49 +138,43 @@ def _wrapped(function: Function, ask: Callable[[], Allocation]) -> Function:
 
 
 def _plain(
-    function: Function, ask: Callable[[], Allocation], first: list[Function]
+    function: Function, ask: Callable[[], Allocation], first: _Short
 ) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
         with ask() as held:
-            _measure(held, first, args, more)
+            first.call(held, args, more)
             return function(*args, **more)
 
     return call
 
 
 def _generator(
-    function: Function, ask: Callable[[], Allocation], first: list[Function]
+    function: Function, ask: Callable[[], Allocation], first: _Short
 ) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
         with ask() as held:
-            _measure(held, first, args, more)
+            first.call(held, args, more)
             return (yield from function(*args, **more))
 
     return call
 
 
 def _coroutine(
-    function: Function, ask: Callable[[], Allocation], first: list[Function]
+    function: Function, ask: Callable[[], Allocation], first: _Short
 ) -> Function:
     @functools.wraps(function)
     async def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
+        import asyncio
+
         async with ask() as held:
-            for one in [] if held.profiled else first:
-                begun = one(*args, **more)
+            short = first.due(held)
+            if short is not None:
+                begun = short(*args, **more)
                 if inspect.isawaitable(begun):
                     await begun
-                held.measured()
+                await asyncio.to_thread(first.measured, held)
             return await function(*args, **more)
 
     return call
-
-
-def _measure(
-    held: Allocation, first: list[Function], args: tuple[Any, ...], more: dict[str, Any]
-) -> None:
-    """Run what is measured in place of the long function, unless that is known."""
-    for one in [] if held.profiled else first:
-        one(*args, **more)
-        held.measured()

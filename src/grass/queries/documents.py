@@ -75,6 +75,12 @@ class GuestReply(msgspec.Struct):
     """Whether it is known what its type needs."""
 
 
+class InnerTypeReply(msgspec.Struct):
+    """Whether it is known what a function needs that runs in a job."""
+
+    profiled: bool = False
+
+
 class EndsReply(msgspec.Struct):
     """Counts of ended jobs by state."""
 

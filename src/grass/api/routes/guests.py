@@ -39,6 +39,7 @@ from grass.broker.core.calls import (
     MeasureGuest,
     NoteInnerType,
 )
+from grass.broker.core.profiles.learning import is_known
 from grass.broker.shell.service import Broker
 from grass.errors import Forbidden, NotFound, Refused
 from grass.model.access import Right
@@ -48,7 +49,7 @@ from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import AttemptState
 from grass.model.jobs.spec import JobPatch
 from grass.model.resources import ONE_CPU, units_json
-from grass.queries.documents import GuestReply
+from grass.queries.documents import GuestReply, InnerTypeReply
 from grass.queries.job_documents import why_waiting
 from grass.worker.core.prepare import own_variables
 
@@ -171,7 +172,7 @@ async def _reply(broker: Broker, id: int) -> GuestReply:
 
 def _is_profiled(broker: Broker, job: Job) -> bool:
     state = broker.state
-    return bool(state.profiles.amounts(type_of(state.specs[job.spec], job)))
+    return is_known(state, job.id, type_of(state.specs[job.spec], job))
 
 
 async def measured(request: Request, body: MeasureGuestBody) -> Done:
@@ -185,7 +186,7 @@ async def measured(request: Request, body: MeasureGuestBody) -> Done:
     return done
 
 
-async def inner_type(request: Request, body: InnerTypeBody) -> Done:
+async def inner_type(request: Request, body: InnerTypeBody) -> InnerTypeReply:
     """Let what is known of a function hold for the job that it runs in."""
     broker, text = context_of(request).broker, str(request.path_params["id"])
     attempt = broker.state.attempts.get(int(text)) if text.isdecimal() else None
@@ -194,7 +195,8 @@ async def inner_type(request: Request, body: InnerTypeBody) -> Done:
     caller = identify(request)
     if Right.WORK not in caller.rights or caller.worker != attempt.worker:
         await own_jobs(request, [int(text)])
-    return await broker.call(NoteInnerType(actor(request), int(text), body.job_type))
+    await broker.call(NoteInnerType(actor(request), int(text), body.job_type))
+    return InnerTypeReply(is_known(broker.state, int(text), body.job_type))
 
 
 async def _ended(broker: Broker, id: int) -> GuestReply:

@@ -84,6 +84,14 @@ def inherit(state: State, job: Job, attempt: Attempt, inner: str) -> bool:
     return True
 
 
+def is_known(state: State, job: int, job_type: str) -> bool:
+    """Tell whether the memory of a type was measured, on the GPUs that a job has."""
+    attempt = state.attempts.get(job)
+    model = None if attempt is None else model_of(state, attempt)
+    known = None if model is None else state.profiles.of(job_type).get(model)
+    return known is not None and predicted(known.samples) is not None
+
+
 def _give_up(state: State, key: Key) -> None:
     """Let no job wait any more for an attempt that does not tell what is needed."""
     known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
