@@ -62,7 +62,7 @@ async def followed(
         offset += len(data)
         yield data
     while True:
-        running = _runs(broker, source.attempt)
+        running = runs(broker, source.attempt)
         data = await read(broker, source, offset)
         if data:
             offset += len(data)
@@ -109,7 +109,7 @@ async def _as_far_as_reachable(
 
 def _goes_on(broker: Broker, attempt: Attempt) -> bool:
     """Return whether an unfinished job is past an attempt."""
-    return not _runs(broker, attempt) and attempt.job in broker.state.jobs
+    return not runs(broker, attempt) and attempt.job in broker.state.jobs
 
 
 async def _until_started(broker: Broker, job: int, latest: int) -> None:
@@ -145,7 +145,8 @@ async def _caught_up(broker: Broker, job: int) -> JobDetails:
             return details
 
 
-def _runs(broker: Broker, attempt: Attempt) -> bool:
+def runs(broker: Broker, attempt: Attempt) -> bool:
+    """Return whether an attempt has not ended."""
     live = broker.state.attempts.get(attempt.job)
     return live is not None and live.number == attempt.number
 
@@ -159,7 +160,7 @@ async def _more_or_end(broker: Broker, source: OutputSource, offset: int) -> Non
     moved = asyncio.ensure_future(broker.moved(attempt.job))
     tasks = {grown, moved}
     try:
-        if _runs(broker, attempt):
+        if runs(broker, attempt):
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:

@@ -36,6 +36,41 @@ async def usage_history(
     }
 
 
+class HistoryEnd:
+    """The end of an attempt's history, as it grows."""
+
+    def __init__(self, broker: Broker, attempt: Attempt) -> None:
+        self._broker = broker
+        self._attempt = attempt
+        self._read = 0
+        self._last_s = -1.0
+
+    async def more(self) -> list[JsonObject]:
+        """Return the points that were added since the last call."""
+        path = self._attempt.usage or usage_path(self._attempt.output)
+        data = b"" if path is None else await self._new_bytes(path)
+        points = [one for one in _parsed(data) if one.at_s > self._last_s]
+        if points:
+            self._last_s = points[-1].at_s
+        return [_point(self._attempt.started_at, one) for one in points]
+
+    async def _new_bytes(self, path: str) -> bytes:
+        """Read the lines that were added, or all where the file is another one."""
+        if self._read:
+            # The end of the last line is read again: it is elsewhere in a file that
+            # was thinned.
+            data = await _piece(
+                self._broker, self._attempt.worker, path, self._read - 1
+            )
+            if data.startswith(b"\n"):
+                added = data[1 : data.rfind(b"\n") + 1]
+                self._read += len(added)
+                return added
+        data = await _whole(self._broker, self._attempt.worker, path)
+        self._read = data.rfind(b"\n") + 1
+        return data[: self._read]
+
+
 async def device_history(broker: Broker, worker: Worker, unit: str) -> JsonObject:
     """Return the history of one GPU of a worker."""
     path = (await broker.usage.device_files(worker.id)).get(unit)
@@ -54,6 +89,13 @@ async def _read(broker: Broker, attempt: Attempt, path: str) -> bytes:
         return await _whole(broker, attempt.worker, path)
     except Unreachable:
         raise out_of_reach(broker, attempt) from None
+
+
+async def _piece(broker: Broker, worker: str, path: str, offset: int) -> bytes:
+    try:
+        return await broker.output.read(worker, path, offset)
+    except NotFound:
+        return b""
 
 
 async def _whole(broker: Broker, worker: str, path: str) -> bytes:

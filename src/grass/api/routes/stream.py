@@ -16,10 +16,12 @@ from grass.api.payloads import number
 from grass.api.routes.events import MEDIA_TYPE
 from grass.errors import UsageError
 from grass.queries.feed.feed import TOPICS, Feed
+from grass.queries.feed.job_topics import is_job_topic
 from grass.queries.presentation import Viewer
 
 HEARTBEAT_S = 15.0
 """After so long without a frame a comment is sent, which keeps a connection open."""
+MOST_TOPICS = 20
 HEARTBEAT = b": still here\n\n"
 
 
@@ -37,12 +39,12 @@ async def stream(request: Request) -> Response:
 
 def _topics(text: str) -> frozenset[str]:
     topics = frozenset(one for one in text.split(",") if one)
-    for unknown in sorted(topics - TOPICS):
-        raise UsageError(
-            f"there is no topic `{unknown}`", f"topics: {', '.join(sorted(TOPICS))}"
-        )
-    if not topics:
-        raise UsageError("no topic was named", "for example topics=overview,jobs")
+    known = f"topics: {', '.join(sorted(TOPICS))}, log:ID, log:ID:stderr, usage:ID"
+    for topic in sorted(topics - TOPICS):
+        if not is_job_topic(topic):
+            raise UsageError(f"there is no topic `{topic}`", known)
+    if not 0 < len(topics) <= MOST_TOPICS:
+        raise UsageError(f"name 1 to {MOST_TOPICS} topics", known)
     return topics
 
 

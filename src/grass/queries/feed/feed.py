@@ -20,6 +20,7 @@ from grass.queries.device_documents import device_documents
 from grass.queries.documents import DevicesReply, JsonObject, json_bytes
 from grass.queries.feed.changed_jobs import Found, Wanted, read_changes
 from grass.queries.feed.followers import Follower, frame, resync
+from grass.queries.feed.job_topics import documents, is_job_topic
 from grass.queries.journal_documents import event_reply
 from grass.queries.presentation import DaemonFacts, Presenter, Viewer
 from grass.store.interface import JobDetails
@@ -53,6 +54,9 @@ class Feed:
         self._closing = closing
         self._followers: set[Follower] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._of_jobs: dict[str, asyncio.Task[None]] = {}
+        self._last_told: dict[str, bytes] = {}
+        """By topic of a job: the last frame, which tells a new follower where it is."""
         self._starting = asyncio.Lock()
         self._joined = asyncio.Event()
         self.seq = 0
@@ -66,12 +70,17 @@ class Feed:
                 self._start()
         follower = Follower(viewer, topics)
         self._followers.add(follower)
+        for topic in filter(is_job_topic, topics):
+            self._follow_job(topic, follower)
         self._joined.set()
         return follower
 
     def leave(self, follower: Follower) -> None:
         """Remove a follower; without any the feed stops."""
         self._followers.discard(follower)
+        for topic in self._of_jobs.keys() - self._followed():
+            self._of_jobs.pop(topic).cancel()
+            self._last_told.pop(topic, None)
         if not self._followers:
             self._stop()
 
@@ -143,7 +152,7 @@ class Feed:
 
     async def _send_changes(self) -> None:
         """Read once, and give each follower its frames."""
-        followed = {topic for one in self._followers for topic in one.topics}
+        followed = self._followed()
         wanted = Wanted(
             self.seq, OVERVIEW in followed, JOBS in followed, EVENTS in followed
         )
@@ -189,7 +198,25 @@ class Feed:
             frames[EVENTS] = frame(EVENTS, json_bytes(document), seq)
         return frames
 
+    def _followed(self) -> set[str]:
+        return {topic for one in self._followers for topic in one.topics}
+
     # What workers tell.
+
+    def _follow_job(self, topic: str, follower: Follower) -> None:
+        if topic not in self._of_jobs:
+            task = asyncio.create_task(self._guarded(self._job(topic)))
+            self._of_jobs[topic] = task
+        elif topic in self._last_told:
+            follower.add(self._last_told[topic], self.seq)
+
+    async def _job(self, topic: str) -> None:
+        async for document in documents(self._broker, topic):
+            told = frame(topic, json_bytes(document))
+            self._last_told[topic] = told
+            for follower in self._followers:
+                if topic in follower.topics:
+                    follower.add(told, self.seq)
 
     async def _devices(self) -> None:
         while True:
