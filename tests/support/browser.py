@@ -25,6 +25,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Request,
+    ViewportSize,
     expect,
     sync_playwright,
 )
@@ -34,13 +35,13 @@ from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
-DESKTOP = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 _NOT_LOADED = "Failed to load resource"
 """How a browser tells of a reply that is an error, or of a daemon that is gone."""
 
 Look = Callable[..., Page]
-"""Opens a page: `look("/jobs", viewport=PHONE, color_scheme="dark")`."""
+"""Opens a page: `look(box, "/jobs", viewport=PHONE, role="read")`."""
 
 expect.set_options(timeout=PATIENCE_S * 1000)
 
@@ -104,13 +105,16 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
     contexts = list[BrowserContext]()
     complaints = list[str]()
 
-    def open_page(home: GrassHome, path: str = "/", **how: Any) -> Page:
+    def open_page(
+        home: GrassHome, path: str = "/", role: str = "admin", **how: Any
+    ) -> Page:
         context = browser.new_context(**{"viewport": DESKTOP, **how})
         context.set_default_timeout(PATIENCE_S * 1000)
         contexts.append(context)
         page = context.new_page()
         _listen(page, complaints)
-        link = json.loads(home.ok("web", "--no-open", "--port", "0", "--json"))
+        words = ("web", "--no-open", "--port", "0", "--role", role, "--json")
+        link = json.loads(home.ok(*words))
         page.goto(link["url"])
         if path != "/":
             page.goto(path_at(page, path))

@@ -1,7 +1,7 @@
 // Keys. A letter alone works unless something is typed into, a dialog is open, or the
 // user has switched such keys off. `g` and a letter goes to a view.
 
-import { signal, useEffect } from "./ui.mjs";
+import { signal, useLayoutEffect } from "./ui.mjs";
 
 const KEPT = "grass.keys";
 const CHORD_MS = 1200;
@@ -59,7 +59,7 @@ document.addEventListener("keydown", onKey);
  * @param {Bindings} bindings
  */
 export function useKeys(bindings) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     bound.push(bindings);
     return () => {
       bound.splice(bound.indexOf(bindings), 1);

@@ -20,14 +20,14 @@ import { brief, clock, rough } from "./words.mjs";
 const shownHelp = signal(false);
 const shownPalette = signal(false);
 const COUNTED = ["running", "queued", "failed"];
-const STALE_MS = 10_000;
+const STALE_MS = 2000;
 
 /** Whether what is shown may be out of date. */
 function isStale() {
-  const { state } = connection.value;
+  const { state, since } = connection.value;
   const lost = state === "offline" || state === "reconnecting";
-  // A signal of each second lets the age grow.
-  return lost && heardAt.value > 0 && now.value > 0 && Date.now() - heardAt.value > STALE_MS;
+  // The signal of each second lets this become true.
+  return lost && heardAt.value > 0 && now.value > 0 && Date.now() - since > STALE_MS;
 }
 
 /** @param {{view?: import("./views.mjs").View, children?: any}} props */

@@ -15,7 +15,7 @@ import { signal } from "./ui.mjs";
  */
 
 const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 10_000;
+const LONGEST_WAIT_MS = 5000;
 const POLL_MS = 3000;
 /** The daemon sends a comment every 15 s: silence of this length is a dead connection. */
 const SILENCE_MS = 40_000;

@@ -2,13 +2,13 @@
 // Escape and gives the focus back.
 
 import { Icon } from "./icon.mjs";
-import { html, signal, useEffect, useId, useRef } from "../ui.mjs";
+import { html, signal, useId, useLayoutEffect, useRef } from "../ui.mjs";
 
 /** @param {{title: string, onClose: () => void, children?: any, wide?: boolean}} props */
 export function Dialog({ title, onClose, children, wide = false }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const heading = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
     return () => {

@@ -32,7 +32,7 @@ const PATHS = {
 /** @param {{name: keyof typeof PATHS | string, size?: number}} props */
 export function Icon({ name, size = 16 }) {
   const path = /** @type {Record<string, string>} */ (PATHS)[name] ?? "";
-  return html`<svg class="icon" width=${size} height=${size} viewBox="0 0 16 16" aria-hidden="true">
+  return html`<svg class=${`icon icon-${name}`} width=${size} height=${size} viewBox="0 0 16 16" aria-hidden="true">
     <path d=${path} />
   </svg>`;
 }

@@ -5,7 +5,7 @@ import { actionsFor, perform, subject, offered } from "../actions.mjs";
 import { ask } from "./dialog.mjs";
 import { Icon } from "./icon.mjs";
 import { complain, say } from "./toast.mjs";
-import { html, useEffect, useRef, useState } from "../ui.mjs";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.mjs";
 
 /** @typedef {{label: string, key?: string, danger?: boolean, run: () => void}} Item */
 
@@ -45,7 +45,8 @@ export function Menu({ items, label, icon = "more", children, className = "" }) 
 function Items({ items, label, close }) {
   const list = useRef(/** @type {HTMLDivElement | null} */ (null));
   const buttons = () => [...(list.current?.querySelectorAll("button") ?? [])];
-  useEffect(() => buttons()[0]?.focus(), []);
+  // Before the next key can come.
+  useLayoutEffect(() => buttons()[0]?.focus(), []);
   const choose = (/** @type {Item} */ item) => {
     close();
     item.run();

@@ -31,18 +31,17 @@ export function Meter({ memory }) {
   `;
 }
 
-/** The parts in numbers; those of nothing are left out.
+/** The parts in numbers, all four in their places.
  * @param {{memory: import("../documents.mjs").GpuMemory}} props */
 export function MeterLegend({ memory }) {
   const amounts = /** @type {Record<string, number | null>} */ (
     /** @type {unknown} */ (memory)
   );
-  const shown = PARTS.filter(({ id }) => id === "free" || amounts[id] !== 0);
   return html`
     <ul class="legend">
-      ${shown.map(
-        ({ id, word }) => html`<li key=${id}>
-          <span class=${`swatch part-${id}`}></span>${word} <b>${size(amounts[id])}</b>
+      ${PARTS.map(
+        ({ id, word }) => html`<li key=${id} class=${amounts[id] ? "" : "none"}>
+          <span class=${`swatch part-${id}`}></span><span>${word}</span> <b>${size(amounts[id])}</b>
         </li>`,
       )}
     </ul>
