@@ -72,6 +72,8 @@ WAYS = {
     "GET /jobs/{id}": Way("job", (1,), "show 1"),
     "GET /jobs/{id}/explain": Way("explain", (1,), "explain 1"),
     "GET /jobs/{id}/output": Way("output", (1,), "logs 2"),
+    "GET /jobs/{id}/lines": Way("output_lines", (1,), "logs --lines 1-2 2"),
+    "GET /jobs/{id}/search": Way("matching_lines", (1, "a"), "logs --grep a 2"),
     "POST /jobs/{id}/input": Way("write_input", (1, "me", 0), PIPED),
     "GET /jobs/{id}/usage": Way("usage", (1,), "usage 2", 4),
     "GET /queues/{name}": Way("queue", ("q",), "enqueue q true"),

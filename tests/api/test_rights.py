@@ -36,6 +36,8 @@ ALLOWED = {
     "GET /jobs/{id}": "read submit operate admin machine",
     "GET /jobs/{id}/explain": "read submit operate admin machine",
     "GET /jobs/{id}/output": "read submit operate admin machine",
+    "GET /jobs/{id}/lines": "read submit operate admin machine",
+    "GET /jobs/{id}/search": "read submit operate admin machine",
     "POST /jobs/{id}/input": "submit operate admin machine",
     "POST /guests": "submit operate admin machine",
     "POST /guests/{id}/wait": "submit operate admin machine",

@@ -112,3 +112,37 @@ def test_a_writer_that_ends_before_it_is_noticed_is_cut_too(shared: GrassHome) -
     job = shared.wait(id)
     assert (job["state"], job["reason"]) == ("failed", "output limit")
     assert Path(job["output"]).stat().st_size == MIB
+
+
+def test_lines_of_a_log_are_found_by_number_and_by_pattern(shared: GrassHome) -> None:
+    bar = r"printf '\r 1%%\r99%%\n'"
+    id = shared.enqueue(f"seq 1 30000; {bar}; echo Loss is NaN; seq 1 3")
+    shared.wait(id)
+    assert shared.ok("logs", "--lines", "29999-30002", str(id)) == (
+        "29999\n30000\n99%\nLoss is NaN\n"
+    )
+    assert shared.ok("logs", "--lines", "30003-", str(id)) == "1\n2\n3\n"
+    assert shared.ok("logs", "--lines", "7", str(id)) == "7\n"
+    assert shared.ok("logs", "--grep", "99%$|(?i)nan", str(id)) == (
+        "30001:99%\n30002:Loss is NaN\n"
+    )
+    assert shared.ok("logs", "--grep", "9", str(id)).count("\n") == 10_318
+    assert shared.ok("logs", "--grep", "nowhere", str(id)) == ""
+    for words in (("--lines", "x"), ("--grep", "("), ("--lines", "1", "--tail", "2")):
+        assert shared.run("logs", *words, str(id)).returncode == 2
+
+
+def test_any_line_of_a_large_log_is_read(shared: GrassHome) -> None:
+    id = shared.enqueue("seq 1 3000000")
+    shared.wait(id)
+    path = f"/jobs/{id}"
+    told = shared.client.read(f"{path}/lines?count=2&numbered=1")
+    assert told["lines"] == ["2999999", "3000000"]
+    assert (told["first"], told["total_lines"]) == (2_999_999, 3_000_000)
+    for line in (1, 1_234_567):
+        told = shared.client.read(f"{path}/lines?from={line}&count=1")
+        assert (told["first"], told["lines"]) == (line, [str(line)])
+    found = shared.client.read(f"{path}/search?pattern=^2345678$")
+    assert [one["line"] for one in found["matches"]] == [2_345_678]
+    found = shared.client.read(f"{path}/search?text=123456&back=1&from=3000000&limit=1")
+    assert [one["line"] for one in found["matches"]] == [2_123_456]

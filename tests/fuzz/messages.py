@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from grass.link import messages as m
+from grass.link.requests import LineScan, MatchedLine, ScannedLines
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_use import GpuUse, GpuUser
 from grass.model.usage import AttemptUsage, ResourceUse, UnitUse
@@ -13,6 +14,7 @@ from tests.support.building import BOOT, WORKER, units
 ONE_CORE = {"cpu": {"0": WHOLE}}
 HALF = {"cpu": {"1": WHOLE // 2}, "ram": {"0": WHOLE}}
 USE = ResourceUse(5, 0.5, {"0": UnitUse(7, 80.0)}, "by difference")
+SCANNED = ScannedLines(9, 12, 2, [(1, 4)], 1, [MatchedLine(1, 4, b"x")])
 STRANGE = f"{'0' * 16}.7.1"
 """An attempt of another database."""
 
@@ -45,6 +47,7 @@ def said_by_worker(cluster: str) -> list[Any]:
         m.Returned(first, "cpu 0 is given out already"),
         report,
         m.OutputData(1, b"x", True),
+        m.OutputData(1, b"", scanned=SCANNED),
         m.InputTaken(1, 3, True, "none"),
         m.Devices(
             1,
@@ -100,6 +103,7 @@ def said_by_broker() -> list[Any]:
         m.Forget([first, third]),
         m.Resync(),
         m.ReadOutput(1, "/tmp/1", 0, 10, True),
+        m.ReadOutput(1, "/tmp/1", 0, 1, scan=LineScan(9, "a|b", 2)),
         m.CloseOutput(1),
         m.ReadUsage(1, [first]),
         m.WriteInput(1, first, "me", 0, b"x", True, (24, 80)),

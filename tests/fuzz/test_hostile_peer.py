@@ -89,6 +89,15 @@ use = st.fixed_dictionaries(
         "note": text,
     },
 )
+scanned = st.fixed_dictionaries(
+    {"end": whole, "size": whole},
+    optional={
+        "newlines": whole,
+        "marks": st.lists(st.tuples(whole, whole), max_size=2),
+        "count": whole,
+        "matches": st.lists(st.tuples(whole, whole, st.binary(max_size=9)), max_size=2),
+    },
+)
 live = st.integers(1, OWN + FREE).map(lambda job: f"{CLUSTER}.{job}.1")
 jobs = st.one_of(st.integers(0, 9), st.sampled_from([10**6, 10**9, 10**18 - 1]))
 numbers = st.one_of(st.integers(0, 4), st.sampled_from([900, 10**9 - 1, 10**18 - 1]))
@@ -225,6 +234,7 @@ def messages() -> st.SearchStrategy[Any]:
             stream=whole,
             data=st.binary(max_size=9),
             missing=st.booleans(),
+            scanned=st.one_of(st.none(), scanned),
         ),
         st.just({"type": "of a later version"}),
     )

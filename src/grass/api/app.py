@@ -37,6 +37,7 @@ from grass.api.routes import (
     job_input,
     jobs,
     output,
+    output_lines,
     profiles,
     prune,
     request_bodies,
@@ -58,6 +59,8 @@ from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
 from grass.queries.documents import json_bytes
+from grass.queries.output_lines import LinesReply
+from grass.queries.output_search import SearchReply
 
 VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
@@ -91,6 +94,8 @@ ENDPOINTS = [
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
     Endpoint("GET", "/jobs/{id}/explain", READ, jobs.explain, None, documents.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/lines", READ, output_lines.lines, None, LinesReply),
+    Endpoint("GET", "/jobs/{id}/search", READ, output_lines.search, None, SearchReply),
     Endpoint("POST", "/jobs/{id}/input", OPERATE, job_input.write, request_bodies.InputBody, documents.InputReply, own=SUBMIT),  # noqa: E501
     Endpoint("POST", "/guests", SUBMIT, guests.enter, request_bodies.GuestBody, calls.Enqueued),  # noqa: E501
     Endpoint("POST", "/guests/{id}/wait", SUBMIT, guests.wait, request_bodies.WaitGuestBody, documents.GuestReply),  # noqa: E501

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
 
 from starlette.requests import HTTPConnection
 
@@ -11,6 +12,7 @@ from grass.api.tcp_connections import TcpConnections, WrongCodes
 from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
 from grass.queries.feed.feed import Feed
+from grass.queries.line_index import LineIndexes
 from grass.settings import Settings, default_settings
 
 
@@ -85,8 +87,17 @@ class ApiState:
         self.forgotten_names = ForgottenNames()
         self.feed: Feed | None = None
         """What streams are sent from; made for the first of them."""
+        self.line_indexes = LineIndexes()
+        self._searching: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.guest_tasks: dict[int, asyncio.Future[Any]] = {}
         """By job: what is done for a guest between its requests."""
+
+    def searching(self, actor: str) -> asyncio.Lock:
+        """Return the lock that is held while a caller's search runs."""
+        lock = self._searching.get(actor)
+        if lock is None:
+            lock = self._searching[actor] = asyncio.Lock()
+        return lock
 
 
 def api_state(request: HTTPConnection) -> ApiState:

@@ -165,6 +165,42 @@ class Client(ClusterClient):
 
         return follow_output(self, path, {"follow": "1", **wanted}, on_away)
 
+    def output_lines(
+        self,
+        selector: int | str,
+        first: int = 1,
+        last: int | None = None,
+        *,
+        attempt: int | None = None,
+        stderr: bool = False,
+    ) -> Iterator[str]:
+        """Read the lines of a job's output from one to another, counted from 1."""
+        from grass.client import output_lines
+
+        stream = "stderr" if stderr else None
+        return output_lines.output_lines(
+            self, selector, first, last, attempt=attempt, stream=stream
+        )
+
+    def matching_lines(
+        self,
+        selector: int | str,
+        pattern: str,
+        *,
+        attempt: int | None = None,
+        stderr: bool = False,
+    ) -> Iterator[Document]:
+        """Read the lines of a job's output that match: `line`, its number, and `text`.
+
+        The pattern is RE2's, and is searched for where the output is.
+        """
+        from grass.client import output_lines
+
+        stream = "stderr" if stderr else None
+        return output_lines.matching_lines(
+            self, selector, pattern, attempt=attempt, stream=stream
+        )
+
     def write_input(
         self,
         job: int,

@@ -19,6 +19,47 @@ class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
     """
 
 
+class LineScan(msgspec.Struct, omit_defaults=True):
+    """What to look for in a part of a file, from a line's beginning on.
+
+    A worker goes as far as it gets in a short time, and no further than to the last of
+    `most` matches.
+    """
+
+    until: int
+    """Where the part ends."""
+    pattern: str = ""
+    """An RE2 pattern, matched against each line; empty: lines are only counted."""
+    most: int = 0
+    """How many matches to tell; 0: they are only counted."""
+
+
+class MatchedLine(msgspec.Struct, array_like=True):
+    """A line that a pattern matches."""
+
+    line: int
+    """How many lines of the scanned part are before it."""
+    offset: int
+    """Where it begins in the file."""
+    text: bytes
+    """Its beginning."""
+
+
+class ScannedLines(msgspec.Struct, omit_defaults=True):
+    """What a worker found in a part of a file."""
+
+    end: int
+    """How far it got: where a line begins, or the end of the part or the file."""
+    size: int
+    """The size of the file."""
+    newlines: int = 0
+    marks: list[tuple[int, int]] = []
+    """Beginnings of lines, the last one among them: lines before it, and its offset."""
+    count: int = 0
+    """How many lines match."""
+    matches: list[MatchedLine] = []
+
+
 class ReadOutput(Message, tag="read-output"):
     """Send a piece of an attempt's output file; `wait` for more at its end."""
 
@@ -27,6 +68,8 @@ class ReadOutput(Message, tag="read-output"):
     offset: int
     length: int
     wait: bool = False
+    scan: LineScan | None = None
+    """What to look for instead; a worker of an older version sends the piece."""
 
 
 class OutputData(Message, tag="output-data"):
@@ -35,6 +78,8 @@ class OutputData(Message, tag="output-data"):
     stream: int
     data: bytes
     missing: bool = False
+    scanned: ScannedLines | None = None
+    """The answer to its `scan`."""
 
 
 class CloseOutput(Message, tag="close-output"):

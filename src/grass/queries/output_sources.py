@@ -3,10 +3,11 @@
 A file may be shared: nothing is read before an attempt's own beginning, nor beyond its
 end once that is known. Output on a disconnected worker is an error.
 
-A worker answers with a piece of a file, not with its size. Where the size is not known,
-`find_end` probes twice as far each time and then halves, so a file of any length takes
-a few dozen small reads. `find_lines` counts lines backwards, a piece at a time. In a
-file of gigabytes without a newline the search stops after `LONGEST_LINE`.
+A worker tells the size of a file with what it found in a part of it. One of an older
+version does not: there `find_end` probes twice as far each time and then halves, so a
+file of any length takes a few dozen small reads. `find_lines` counts lines backwards, a
+piece at a time. In a file of gigabytes without a newline the search stops after
+`LONGEST_LINE`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +15,8 @@ from functools import partial
 from typing import NamedTuple
 
 from grass.broker.shell.service import Broker
-from grass.errors import GrassError, NotFound, Unreachable, UsageError
+from grass.errors import GrassError, NotFound, Refused, Unreachable, UsageError
+from grass.link.requests import LineScan, ScannedLines
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState
 from grass.queries.constraints import absence
@@ -85,9 +87,8 @@ async def beginning(broker: Broker, source: OutputSource, lines: int | None) -> 
     """Return the byte at which all of a stream, or its last lines, begin."""
     if lines is None:
         return source.begin
-    piece = partial(read, broker, source)
-    end = await find_end(piece, source.begin) if source.end is None else source.end
-    return await find_lines(piece, source.begin, end, lines)
+    end = await end_of_stream(broker, source)
+    return await find_lines(partial(read, broker, source), source.begin, end, lines)
 
 
 async def last_lines(broker: Broker, details: JobDetails, lines: int) -> bytes:
@@ -96,8 +97,8 @@ async def last_lines(broker: Broker, details: JobDetails, lines: int) -> bytes:
     source = source_of(attempt, "stderr") or source_of(attempt, "output")
     if source is None:
         return b""
+    end = await end_of_stream(broker, source)
     piece = partial(read, broker, source)
-    end = await find_end(piece, source.begin) if source.end is None else source.end
     offset = await find_lines(piece, source.begin, end, lines)
     # A line that a progress bar wrote again and again is long: its end counts.
     offset = max(offset, end - LONGEST_END)
@@ -120,6 +121,41 @@ async def read(
     except Unreachable:
         raise out_of_reach(broker, attempt) from None
     return data if source.end is None else data[: max(0, source.end - offset)]
+
+
+async def scan(
+    broker: Broker, source: OutputSource, offset: int, wanted: LineScan
+) -> ScannedLines:
+    """Have the worker look through a part of a stream, as far as it gets."""
+    found = await _scan(broker, source, offset, wanted)
+    if found is None:
+        worker = broker.state.workers[source.attempt.worker]
+        raise Refused(
+            f"worker `{worker.name}` has an older grass, which cannot count or search"
+            " lines",
+            "install the same version there",
+        )
+    return found
+
+
+async def end_of_stream(broker: Broker, source: OutputSource) -> int:
+    """Return where a stream ends now."""
+    if source.end is not None:
+        return source.end
+    found = await _scan(broker, source, source.begin, LineScan(source.begin))
+    if found is None:
+        return await find_end(partial(read, broker, source), source.begin)
+    return max(source.begin, found.size)
+
+
+async def _scan(
+    broker: Broker, source: OutputSource, offset: int, wanted: LineScan
+) -> ScannedLines | None:
+    attempt = source.attempt
+    try:
+        return await broker.output.scan(attempt.worker, source.path, offset, wanted)
+    except Unreachable:
+        raise out_of_reach(broker, attempt) from None
 
 
 async def pieces(

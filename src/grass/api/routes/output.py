@@ -9,6 +9,7 @@ that: the client asks again and gets the error.
 
 from collections.abc import AsyncIterator
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -17,7 +18,9 @@ from grass.api.payloads import number, switch
 from grass.api.routes.broker_calls import named_job
 from grass.api.server.cancellation import StreamAborted, until_stop, while_connected
 from grass.errors import GrassError, NotFound
+from grass.model.jobs.job import Attempt
 from grass.queries import output_following, output_sources
+from grass.queries.output_sources import OutputSource
 from grass.store.interface import JobDetails
 
 BEGIN_HEADER = "Grass-Begin"
@@ -31,17 +34,15 @@ async def output(request: Request) -> Response:
     follow = switch(query.get("follow"))
     details = await named_job(request)
     begun, offset = _begin(query.get("begin"))
-    only = _attempt(query.get("attempt"))
+    only = _attempt(query)
     wanted = begun if only is None else only
     if follow:
         starting = output_following.started(broker, details.job.id, wanted)
         details, first = await while_connected(request, starting)
     else:
         first = output_sources.chosen(broker, details, wanted)
-    stream = "stderr" if query.get("stream") == "stderr" else "output"
-    source = output_sources.source_of(first, stream)
-    if source is None:
-        raise _no_output(details, stream)
+    stream = _stream(query)
+    source = _source(details, first, stream)
     if offset is None:
         offset = await output_sources.beginning(
             broker, source, _lines(query.get("tail"))
@@ -63,6 +64,20 @@ async def output(request: Request) -> Response:
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
 
+def wanted_source(request: Request, details: JobDetails) -> OutputSource:
+    """Return the stream that a request asks for, of the last attempt if of none."""
+    query, broker = request.query_params, context_of(request).broker
+    attempt = output_sources.chosen(broker, details, _attempt(query))
+    return _source(details, attempt, _stream(query))
+
+
+def _source(details: JobDetails, attempt: Attempt, stream: str) -> OutputSource:
+    source = output_sources.source_of(attempt, stream)
+    if source is None:
+        raise _no_output(details, stream)
+    return source
+
+
 def _begin(text: str | None) -> tuple[int | None, int | None]:
     if text is None:
         return None, None
@@ -70,8 +85,13 @@ def _begin(text: str | None) -> tuple[int | None, int | None]:
     return number(attempt, 0), number(offset, 0)
 
 
-def _attempt(text: str | None) -> int | None:
+def _attempt(query: QueryParams) -> int | None:
+    text = query.get("attempt")
     return number(text, 0) if text else None
+
+
+def _stream(query: QueryParams) -> str:
+    return "stderr" if query.get("stream") == "stderr" else "output"
 
 
 def _lines(text: str | None) -> int | None:

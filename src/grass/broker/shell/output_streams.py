@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
+from grass.broker.core.workers.message_checks import check_scanned
 from grass.broker.shell.output_flow import ChunkSizes, Throttle
 from grass.errors import NotFound, TimedOut, Unreachable
 from grass.link.channel import Link
@@ -18,6 +19,7 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
+from grass.link.requests import LineScan, ScannedLines
 
 PATIENCE_S = 20.0
 """How long a worker may take for a chunk that is there."""
@@ -44,32 +46,49 @@ class OutputStreams:
         if length is None:
             length = self._chunks.length(worker)
         asked_at = loop.time()
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                data = await self._ask(worker, path, offset, length, wait=False)
-        except TimeoutError:
-            raise TimedOut(
-                f"the worker did not send the output within {PATIENCE_S:g} s",
-                f"the disk with {path} may hang",
-            ) from None
+        said = await self._ask_soon(worker, ReadOutput(0, path, offset, length))
+        # A worker may answer with more than it was asked for.
+        data = said.data[:length]
         self._chunks.received(worker, len(data), loop.time() - asked_at)
         await self._pause(len(data))
         return data
 
+    async def scan(
+        self, worker: str, path: str, offset: int, wanted: LineScan
+    ) -> ScannedLines | None:
+        """Have a worker look through a part of a file, as far as it gets.
+
+        None: the worker is of an older version, which cannot.
+        """
+        asked = ReadOutput(0, path, offset, 1, scan=wanted)
+        said = await self._ask_soon(worker, asked)
+        if said.scanned is not None:
+            check_scanned(said.scanned, offset, wanted)
+        return said.scanned
+
     async def grown(self, worker: str, path: str, offset: int) -> None:
         """Return when a file may have become longer than that."""
-        await self._ask(worker, path, offset, 1, wait=True)
+        await self._ask(worker, ReadOutput(0, path, offset, 1, wait=True))
 
-    async def _ask(
-        self, worker: str, path: str, offset: int, length: int, *, wait: bool
-    ) -> bytes:
+    async def _ask_soon(self, worker: str, request: ReadOutput) -> OutputData:
+        """Ask for what is there; raise if the answer takes too long."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await self._ask(worker, request)
+        except TimeoutError:
+            raise TimedOut(
+                f"the worker did not send the output within {PATIENCE_S:g} s",
+                f"the disk with {request.path} may hang",
+            ) from None
+
+    async def _ask(self, worker: str, request: ReadOutput) -> OutputData:
         link = self._link_of(worker)
         if link is None:
             raise _away()
-        stream = next(self._numbers)
+        request.stream = stream = next(self._numbers)
         answer = asyncio.get_running_loop().create_future()
         self._waiting[stream] = worker, answer
-        link.send(ReadOutput(stream, path, offset, length, wait))
+        link.send(request)
         try:
             data: OutputData = await answer
         finally:
@@ -77,9 +96,8 @@ class OutputStreams:
             if not answer.done() or answer.cancelled():
                 link.send(CloseOutput(stream))
         if data.missing:
-            raise NotFound(f"the output file {path} is gone")
-        # A worker may answer with more than it was asked for.
-        return data.data[:length]
+            raise NotFound(f"the output file {request.path} is gone")
+        return data
 
     async def _pause(self, size: int) -> None:
         loop = asyncio.get_running_loop()

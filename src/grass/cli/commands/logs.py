@@ -13,7 +13,7 @@ from grass.errors import GrassError, NoDaemon, NotFound, Unreachable, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from grass.cli.parsing.options import Values
     from grass.client.json_codec import Document
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 OPTIONS = (
     Option("-f, --follow", about="go on until the jobs have ended"),
     Option("--tail", "N", "begin N lines from the end"),
+    Option("--lines", "A-B", "only these lines, the first is 1; `A-` is up to the end"),
+    Option("--grep", "PATTERN", "only lines that match, each after its number"),
     Option("--attempt", "N", "another attempt than the last"),
     Option("--stderr", about="the file given with `enqueue --stderr`"),
     BROKER,
@@ -39,6 +41,7 @@ def run(words: list[str]) -> int:
         raise UsageError("the job is missing")
     if (values.whole_number("tail") or 0) < 0:
         raise UsageError("--tail must not be negative")
+    _check_combination(values)
     with Client(broker=values.broker) as client:
         client.outage.tell = warn
         if names_one(select):
@@ -50,6 +53,12 @@ def run(words: list[str]) -> int:
         if values.has("follow"):
             return _follow_all(client, values, writers)
         return _copy_all(client, values, writers)
+
+
+def _check_combination(values: Values) -> None:
+    given = [one for one in ("follow", "tail", "lines", "grep") if values.has(one)]
+    if len(given) > 1 and given != ["follow", "tail"]:
+        raise UsageError(f"--{given[0]} and --{given[1]} do not go together")
 
 
 def _one(client: Client, values: Values, selector: str) -> int:
@@ -111,19 +120,40 @@ def _copy(
     writer: OutputWriter,
     on_start: Callable[[], None] = lambda: None,
 ) -> None:
-    pieces = client.output(
-        job,
-        follow=values.has("follow"),
-        attempt=values.whole_number("attempt"),
-        stderr=values.has("stderr"),
-        tail=values.whole_number("tail"),
-        on_away=lambda job: warn(away(job)),
-    )
-    for piece in pieces:
+    for piece in _pieces(client, values, job):
         on_start()
         writer.write(piece)
     on_start()
     writer.end()
+
+
+def _pieces(client: Client, values: Values, job: int | str) -> Iterator[bytes]:
+    attempt, stderr = values.whole_number("attempt"), values.has("stderr")
+    if pattern := values.text("grep"):
+        for one in client.matching_lines(job, pattern, attempt=attempt, stderr=stderr):
+            yield f"{one['line']}:{one['text']}\n".encode()
+    elif text := values.text("lines"):
+        first, last = _range(text)
+        for line in client.output_lines(
+            job, first, last, attempt=attempt, stderr=stderr
+        ):
+            yield f"{line}\n".encode()
+    else:
+        yield from client.output(
+            job,
+            follow=values.has("follow"),
+            attempt=attempt,
+            stderr=stderr,
+            tail=values.whole_number("tail"),
+            on_away=lambda job: warn(away(job)),
+        )
+
+
+def _range(text: str) -> tuple[int, int | None]:
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or not (last.isdecimal() or not last):
+        raise UsageError(f"`{text}` is not a range of lines", "write 20-40")
+    return int(first), int(last) if last else None if dash else int(first)
 
 
 def away(job: Document) -> str:
@@ -224,6 +254,8 @@ COMMAND = Command(
         "grass logs -f last",
         "grass logs --tail 20 state:failed",
         "grass logs -f 7 8 9",
+        "grass logs --grep 'nan|inf' 7",
+        "grass logs --lines 100-120 7",
     ),
     run=run,
 )

@@ -1,4 +1,4 @@
-"""Output files on this machine: read in chunks, followed, removed.
+"""Output files on this machine: read in chunks, followed, scanned, removed.
 
 Files may be on a network disk that hangs, so they are read in threads, never on the
 event loop. Only files in the worker's own output folder are removed; with an output
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from grass.keeper.crash_points import crash_point
 from grass.link.messages import (
@@ -23,12 +23,18 @@ from grass.link.messages import (
     Removed,
     RemoveOutput,
 )
+from grass.link.requests import ScannedLines
 from grass.model.usage import usage_path
 from grass.worker.shell.inotify import FileWatcher
+from grass.worker.shell.line_scans import scan_lines
+
+T = TypeVar("T")
 
 LARGEST_CHUNK = 1 << 20
 THREADS = 8
 """A file on a disk that hangs blocks one of them."""
+SCANS = 2
+"""Scans have threads of their own: they take longer than a chunk."""
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 Begin = Callable[[Coroutine[Any, Any, None]], object]
@@ -49,11 +55,15 @@ class OutputFiles:
         self._folder = Path(folder)
         self._answer = answer
         self._threads = _started_threads()
+        self._scans = ThreadPoolExecutor(SCANS, thread_name_prefix="scan")
         self._watcher = FileWatcher()
         self._waiting: dict[int, ReadOutput] = {}
 
     def read(self, request: ReadOutput) -> None:
-        """Answer with a chunk, now or when there is one."""
+        """Answer with a chunk, now or when there is one, or with what a scan found."""
+        if request.scan is not None:
+            self._begin(self._scan(request))
+            return
         if request.wait:
             self._waiting[request.stream] = request
             self._watch(request.path)
@@ -70,7 +80,13 @@ class OutputFiles:
     def close(self) -> None:
         """Stop answering."""
         self._watcher.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._threads, self._scans):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _scan(self, request: ReadOutput) -> None:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._scans, _scanned, request)
+        self._answer(OutputData(request.stream, b"", found is None, found))
 
     async def _read(self, request: ReadOutput) -> None:
         loop = asyncio.get_running_loop()
@@ -155,19 +171,34 @@ def _started_threads() -> ThreadPoolExecutor:
 
 
 def _chunk(request: ReadOutput) -> bytes | None:
+    length = min(request.length, LARGEST_CHUNK)
+    return _of_file(request, lambda file: os.pread(file, length, request.offset), b"")
+
+
+def _scanned(request: ReadOutput) -> ScannedLines | None:
+    wanted = request.scan
+    assert wanted is not None
+    nothing = ScannedLines(request.offset, 0)
+    return _of_file(
+        request, lambda file: scan_lines(file, request.offset, wanted), nothing
+    )
+
+
+def _of_file(request: ReadOutput, read: Callable[[int], T], nothing: T) -> T | None:
+    """Read from a file; None: it is missing."""
     try:
         # A pipe or a device is not opened: that may block, or have an effect.
         if not stat.S_ISREG(os.stat(request.path).st_mode):
-            return b""
+            return nothing
         descriptor = os.open(request.path, _READING)
     except OSError:
         return None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return b""
-        length = min(request.length, LARGEST_CHUNK)
-        return os.pread(descriptor, length, request.offset)
-    except OSError:
-        return b""
+            return nothing
+        return read(descriptor)
+    except (OSError, ValueError):
+        # The second is a pattern that this version of RE2 does not take.
+        return nothing
     finally:
         os.close(descriptor)

@@ -22,6 +22,7 @@ from grass.link.messages import (
     ToBroker,
     Withheld,
 )
+from grass.link.requests import LineScan, ScannedLines
 from grass.model.amounts import LARGEST
 from grass.model.enforcement import FEATURES
 from grass.model.ids import attempt_id
@@ -226,6 +227,23 @@ def check_use(use: ResourceUse) -> None:
     for number, largest in numbers:
         if number is not None and not 0 <= number <= largest:
             raise ProtocolError(f"a measurement is {number}")
+
+
+def check_scanned(found: ScannedLines, offset: int, wanted: LineScan) -> None:
+    """Refuse what cannot have been found in a part of a file."""
+    end, size = found.end, found.size
+    room = end - offset
+    likely = 0 <= room <= max(0, wanted.until - offset) and 0 <= size <= LARGEST_SIZE
+    lines = 0 <= found.newlines <= room and 0 <= found.count <= room
+    marks = all(
+        0 <= line <= found.newlines and offset <= at <= end for line, at in found.marks
+    )
+    matches = len(found.matches) <= wanted.most and all(
+        0 <= one.line <= found.newlines and offset <= one.offset <= end
+        for one in found.matches
+    )
+    if not (likely and lines and marks and matches):
+        raise ProtocolError("the worker tells of lines that cannot be there")
 
 
 def _check_text(*texts: str) -> None:
