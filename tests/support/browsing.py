@@ -133,10 +133,9 @@ class Browser:
         """Send a request, and return its reply to be read piece by piece."""
         host, port = self._place
         # Then the reply alone holds the connection.
-        sent = {"connection": "close", "origin": self.origin, "cookie": self.cookie}
+        sent = {"connection": "close", "cookie": self.cookie}
+        sent |= {} if method == "GET" else {"origin": self.origin}
         sent |= headers
-        if method == "GET":
-            del sent["origin"]
         connection = (
             http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
             if self._tls is None

@@ -84,6 +84,11 @@ class Session:
         return self._route is not None
 
     @property
+    def route(self) -> BrokerRoute | None:
+        """The way to another machine's broker; None: this machine's daemon."""
+        return self._route
+
+    @property
     def peer(self) -> str:
         """What answers the calls, in words."""
         route = self._route

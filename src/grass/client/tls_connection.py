@@ -56,12 +56,26 @@ _QUIET_S = 15
 _DEAD_MS = 30_000
 
 
+class BrokerTarget(NamedTuple):
+    """Where a broker may be found, and the token for it once it has proved its key."""
+
+    addresses: Sequence[Address]
+    find_token: FindToken
+
+
 class BrokerRoute:
     """The way that a client goes each time it has to connect."""
 
-    def __init__(self, place: str, open: Callable[[OnWait], HttpConnection]) -> None:
+    def __init__(
+        self,
+        place: str,
+        open: Callable[[OnWait], HttpConnection],
+        target: Callable[[], BrokerTarget],
+    ) -> None:
         self.place = place
         self.open = open
+        self.target = target
+        """For who connects by other means than `open`."""
 
 
 def route(home: Home, asked: str | None, origin: str) -> BrokerRoute | None:
@@ -73,14 +87,20 @@ def route(home: Home, asked: str | None, origin: str) -> BrokerRoute | None:
         known = Credentials.load(home).current()
         if known is None:
             return None
-        return BrokerRoute(known.place, lambda on_wait: _open_current(home, on_wait))
+        return BrokerRoute(
+            known.place,
+            lambda on_wait: open_joined(_current(home), on_wait),
+            lambda: _target_of(_current(home)),
+        )
     try:
         addresses = [read_address(text) for text in asked.split(",")]
     except UsageError as error:
         raise UsageError(f"{origin}: {error.message}", error.hint) from None
     place = ",".join(map(str, addresses))
     return BrokerRoute(
-        place, lambda on_wait: open_broker(addresses, Credentials.load(home), on_wait)
+        place,
+        lambda on_wait: open_broker(addresses, Credentials.load(home), on_wait),
+        lambda: BrokerTarget(addresses, _token_by_pin(Credentials.load(home))),
     )
 
 
@@ -93,9 +113,11 @@ def invited(home: Home, invitation: Invitation) -> BrokerRoute:
     address, pin = invitation.address, invitation.pin
     before = Credentials.load(home).by_pin(pin)
     token = None if before is None else before.token
+    find_token = _for_pin(pin, token)
     return BrokerRoute(
         str(address),
-        lambda on_wait: _open_first([address], _for_pin(pin, token), on_wait),
+        lambda on_wait: _open_first([address], find_token, on_wait),
+        lambda: BrokerTarget([address], find_token),
     )
 
 
@@ -103,7 +125,10 @@ def open_broker(
     addresses: Sequence[Address], credentials: Credentials, on_wait: OnWait
 ) -> HttpConnection:
     """Connect to whichever of the joined brokers answers at one of the addresses."""
+    return _open_first(addresses, _token_by_pin(credentials), on_wait)
 
+
+def _token_by_pin(credentials: Credentials) -> FindToken:
     def token(address: Address, pin: str) -> str:
         known = credentials.by_pin(pin)
         if known is None:
@@ -114,12 +139,16 @@ def open_broker(
             )
         return known.token
 
-    return _open_first(addresses, token, on_wait)
+    return token
 
 
 def open_joined(known: Known, on_wait: OnWait) -> HttpConnection:
     """Connect to a joined broker at whichever of its addresses it is found."""
-    return _open_first(known.addresses, _for_pin(known.pin, known.token), on_wait)
+    return _open_first(*_target_of(known), on_wait)
+
+
+def _target_of(known: Known) -> BrokerTarget:
+    return BrokerTarget(known.addresses, _for_pin(known.pin, known.token))
 
 
 class TlsConnection(HttpConnection):
@@ -133,11 +162,11 @@ class TlsConnection(HttpConnection):
             self._fields += f"Authorization: Bearer {token}\r\n"
 
 
-def _open_current(home: Home, on_wait: OnWait) -> HttpConnection:
+def _current(home: Home) -> Known:
     known = Credentials.load(home).current()
     if known is None:
         raise Unauthorized("this machine has left its broker", _JOIN)
-    return open_joined(known, on_wait)
+    return known
 
 
 def _for_pin(expected: str, token: str | None) -> FindToken:
@@ -256,7 +285,7 @@ class _Dialler:
                 return None
             found = self._poll(min(left_s, HEAD_START_S))
             if found is not None:
-                _keep_alive(found.channel)
+                keep_alive(found.channel)
                 return found
             self._on_wait()
         return None
@@ -317,7 +346,7 @@ def _reason(error: Exception) -> str:
     return (told or "there is no such name").lower()
 
 
-def _keep_alive(channel: socket.socket) -> None:
+def keep_alive(channel: socket.socket) -> None:
     """Let the kernel notice when the other machine is gone."""
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     tcp = socket.IPPROTO_TCP

@@ -127,7 +127,7 @@ class WebHost:
         """Listen at an address, and no more at the one before."""
         if self._kept is not None and self._kept.address.port == wanted.address.port:
             await self.stop()
-        listeners = _bound(wanted.address)
+        listeners = page_sockets(wanted.address)
         address = wanted.address._replace(port=listeners[0].getsockname()[1])
         app, web = self._serving(_Kept(address, wanted.key))
         await web.listen(listeners)
@@ -170,7 +170,7 @@ class WebHost:
         return [*host, *advertised, *certified, socket.gethostname(), "localhost"]
 
 
-def _bound(address: Address) -> list[socket.socket]:
+def page_sockets(address: Address) -> list[socket.socket]:
     """Listen at an address, or say what to do."""
     try:
         return bound(address)

@@ -8,6 +8,7 @@ refuses whatever was not authenticated here.
 
 import time
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from urllib.parse import parse_qs
 
 from starlette.datastructures import MutableHeaders
@@ -130,6 +131,8 @@ class WebApp:
                 headers = MutableHeaders(scope=message)
                 headers.update(_OF_API)
                 headers.setdefault("Cache-Control", "no-store")
+                # The page counts ages on the clock of what it asks.
+                headers.setdefault("Date", formatdate(usegmt=True))
             await send(message)
 
         inner = {**scope, "state": {}}

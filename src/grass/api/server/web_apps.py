@@ -1,10 +1,11 @@
-"""The two web entrances of a daemon: for its own user, and for people with tokens."""
+"""The two web entrances: for one user of a machine, and for people with tokens."""
 
 import time
 from collections.abc import Iterable
 
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.types import ASGIApp
 
 from grass.api.access.auth import Principal, connection_of, record_token_use
 from grass.api.access.browser_checks import LOOPBACK, BrowserChecks
@@ -23,8 +24,8 @@ from grass.errors import Busy, Unauthorized
 from grass.web import STATIC
 
 
-def on_loopback(app: Starlette, sessions: Sessions, host: str) -> WebApp:
-    """Return the entrance for the daemon's own user, at this host."""
+def on_loopback(app: ASGIApp, sessions: Sessions, host: str) -> WebApp:
+    """Return the entrance for one user of this machine, at this host."""
 
     async def identify(_request: Request, session: Session) -> Principal:
         if session.token:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, at_most, read
 from grass.cli.printing.streams import print_document, report_change, say, warn
 from grass.client.client import Client
-from grass.errors import Refused, UsageError
+from grass.errors import UsageError
+from grass.model.addresses import HIGHEST_PORT, Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
     from grass.client.json_codec import Document
+    from grass.client.tls_connection import BrokerRoute
 
 ROLES = ("read", "submit", "operate", "admin")
 OPTIONS = (
@@ -32,6 +35,7 @@ OPTIONS = (
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 """One of these is set where a browser can be opened."""
 _SSH_PORT = "22"
+HOST, PORT = "127.0.0.1", 4004
 
 
 def run(words: list[str]) -> int:
@@ -39,20 +43,51 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     with Client(broker=values.broker) as client:
-        if client.remote:
-            raise Refused(f"the page of {client.peer} is opened on its machine")
+        if client.route is not None:
+            return _forward(values, client, client.route)
         if values.has("stop"):
             return _stop(values, client)
         role, host = _role(values), values.text("host")
-        port = values.whole_number("port")
+        port = _port(values)
         client.session()
         link = client.open_web(host, port, role)
+    _show(values, link)
+    return 0
+
+
+def _forward(values: Values, client: Client, route: BrokerRoute) -> int:
+    """Serve the page of another machine's broker here, until Ctrl-C."""
+    if values.has("stop"):
+        raise UsageError(f"the page of {client.peer} ends with Ctrl-C, where it runs")
+    if values.has("role"):
+        raise UsageError(
+            f"--role is for this machine's own daemon: {client.peer} knows the role"
+            " of the token that this machine has joined with"
+        )
+    port = _port(values)
+    # Now, and not when the page asks: is it there, and may this token look?
+    client.session()
+    import asyncio
+
+    from grass.daemon.web_forwarding import serve_page
+
+    address = Address(values.text("host") or HOST, PORT if port is None else port)
+
+    def on_ready(link: Document) -> None:
+        warn(f"this is the page of {client.peer}; Ctrl-C ends it")
+        _show(values, link)
+
+    asyncio.run(serve_page(route, address, on_ready))
+    return 0
+
+
+def _show(values: Values, link: Document) -> None:
     _print(values, link)
+    sys.stdout.flush()
     if not values.has("no_open") and _has_browser():
         import webbrowser
 
         webbrowser.open(link["url"])
-    return 0
 
 
 def _stop(values: Values, client: Client) -> int:
@@ -61,6 +96,13 @@ def _stop(values: Values, client: Client) -> int:
             raise UsageError(f"--{name.replace('_', '-')} does not go with --stop")
     stopped = "the page is served no more, and all browsers are logged out"
     return report_change(values, client.close_web(), stopped, "no page was served")
+
+
+def _port(values: Values) -> int | None:
+    port = values.whole_number("port")
+    if port is not None and not 0 <= port <= HIGHEST_PORT:
+        raise UsageError(f"--port is {port}", f"give 0 to {HIGHEST_PORT}")
+    return port
 
 
 def _role(values: Values) -> str:
