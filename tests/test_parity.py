@@ -97,6 +97,7 @@ WAYS = {
     "GET /events": Way("events", (), "events"),
     "GET /events/stream": Way("follow_events", (), "events -f"),
     "GET /stream": Way("follow", (["jobs"],), SCREEN),
+    "GET /doctor": Way("doctor", (), "doctor --broker local"),
     "GET /config": Way("config", (), "config show"),
     "GET /session": Way("session", (), "web --no-open --port 0"),
     "POST /web": Way("open_web", (None, 0), "web --no-open --port 0"),
@@ -128,7 +129,7 @@ ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
 ON_TERMINALS = {"POST /jobs/estimate"}
 """Endpoints that a command asks only where it draws."""
 
-LOCAL = {"doctor", "start", "restart", "daemon", "completion", "config path", "leave"}
+LOCAL = {"start", "restart", "daemon", "completion", "config path", "leave"}
 """Commands that are about this machine: processes, shells and files."""
 
 SHORTHANDS = {"enqueue", "enqueue_many", "listing"}

@@ -1,10 +1,14 @@
 """`grass doctor` on made-up machines, with and without a daemon."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from grass.config import Home
+from grass.daemon import doctor_process
+from grass.errors import TimedOut
 from tests.support.gpus import FakeGpus
 from tests.support.homes import Document, GrassHome
 from tests.support.machines import Machine
@@ -107,3 +111,27 @@ def test_a_worker_finds_its_broker_or_says_what_to_do(
     assert found["clock"]["status"] == "ok"
     broker.ok("stop")
     assert examined(farm, 1)["broker"]["status"] == "wrong"
+
+
+def test_the_daemon_tells_what_is_found_on_its_machine(
+    shared: GrassHome,
+) -> None:
+    document = json.loads(shared.ok("doctor", "--broker", "local", "--json"))
+    assert document["ok"] is True
+    found = {one["check"]: one for one in document["findings"]}
+    assert found["home"]["finding"] == str(shared.folder)
+    assert str(shared.daemon_pid()) in found["daemon"]["finding"]
+    assert str(shared.folder) in shared.ok("doctor", "--broker", "local")
+
+
+def test_checks_that_hang_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_process, "MOST_S", 0.0)
+
+    async def ask() -> None:
+        checks = doctor_process.DoctorProcess(Home(str(tmp_path)))
+        with pytest.raises(TimedOut, match="did not end"):
+            await checks.findings()
+
+    asyncio.run(ask())

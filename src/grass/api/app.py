@@ -32,6 +32,7 @@ from grass.api.payloads import read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
     cluster,
+    doctor,
     events,
     guests,
     job_input,
@@ -124,6 +125,7 @@ ENDPOINTS = [
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/stream", READ, stream.stream, media_type=events.MEDIA_TYPE),
+    Endpoint("GET", "/doctor", READ, doctor.doctor),
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),
     Endpoint("GET", "/session", READ, web.session, None, documents.SessionReply),
     Endpoint("POST", "/web", ADMIN, web.open_, request_bodies.WebBody, documents.WebReply),  # noqa: E501

@@ -1,7 +1,7 @@
 """What routes use of the daemon, and what requests share."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
@@ -11,6 +11,7 @@ from grass.api.budget import body_budget, local_body_budget
 from grass.api.tcp_connections import TcpConnections, WrongCodes
 from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
+from grass.queries.documents import JsonObject
 from grass.queries.feed.feed import Feed
 from grass.queries.line_index import LineIndexes
 from grass.settings import Settings, default_settings
@@ -63,6 +64,8 @@ class Context(NamedTuple):
     """None: the daemon serves only its own machine."""
     web: WebControl | None = None
     """None: the daemon has no web entrance."""
+    findings: Callable[[], Coroutine[Any, Any, JsonObject]] | None = None
+    """Checks the daemon's machine; None: nothing does."""
 
 
 def context_of(request: HTTPConnection) -> Context:

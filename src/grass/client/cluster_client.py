@@ -65,6 +65,10 @@ class ClusterClient(Session):
         """Read the workers: address, capacity, when they were last connected."""
         return self.read("/workers")
 
+    def doctor(self) -> Document:
+        """Read what `grass doctor` finds on the machine of the daemon."""
+        return self.read("/doctor")
+
     def devices(self) -> Document:
         """Read the GPUs of all workers: memory, and who is on them."""
         return self.read("/devices")

@@ -20,6 +20,7 @@ from grass.broker.shell.pruning import prune_before
 from grass.broker.shell.service import Broker
 from grass.config import Home, user_environment
 from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.doctor_process import DoctorProcess
 from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
 from grass.daemon.web_host import WebHost
@@ -67,6 +68,7 @@ async def host_broker(
         settings,
         tcp=None if tcp is None else tcp.endpoint,
         web=web,
+        findings=DoctorProcess(home).findings,
     )
     server = ApiServer(application(context))
     broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grass.cli.parsing.hosting_options import last_hosting
-from grass.cli.parsing.options import JSON, Command, at_most, read
+from grass.cli.parsing.options import JSON, Command, Option, at_most, read
 from grass.cli.printing.streams import print_document, warn
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import this_screen
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from grass.cli.printing.table import Screen
     from grass.doctor.finding import Finding
 
-OPTIONS = (JSON,)
+OPTIONS = (
+    Option(
+        "--broker", "ADDRESS", "what the daemon of this broker finds on its machine"
+    ),
+    JSON,
+)
 _TINTS = {"ok": "green", "note": "yellow", "wrong": "red"}
 _CHECK_WIDTH = 11
 
@@ -27,7 +32,8 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     screen, found = this_screen(), list["Finding"]()
-    for finding in _findings():
+    findings = _found_by(values.broker) if values.broker else _findings()
+    for finding in findings:
         found.append(finding)
         if not values.has("json"):
             _show(finding, screen)
@@ -37,6 +43,16 @@ def run(words: list[str]) -> int:
     if wrong:
         warn(f"wrong here: {', '.join(wrong)}")
     return 1 if wrong else 0
+
+
+def _found_by(broker: str) -> Iterator[Finding]:
+    """Ask the daemon of a broker."""
+    from grass.client.client import Client
+    from grass.doctor.finding import Finding
+
+    with Client(broker=broker) as client:
+        for one in client.doctor()["findings"]:
+            yield Finding(**one)
 
 
 def _findings() -> Iterator[Finding]:
@@ -82,7 +98,7 @@ def _whole(line: Styled, screen: Screen) -> str:
 
 
 COMMAND = Command(
-    usage="[--json]",
+    usage="[--broker ADDRESS] [--json]",
     about=(
         "Check what grass needs on this machine: the state directory and its disk, "
         "cgroups, pids, driver, NVML, GPUs and MPS, the daemon, the way to the broker "
@@ -91,6 +107,6 @@ COMMAND = Command(
         "code is 1 if something is wrong; a machine without a GPU is not wrong."
     ),
     options=OPTIONS,
-    examples=("grass doctor", "grass doctor --json"),
+    examples=("grass doctor", "grass doctor --json", "grass doctor --broker gpu-box"),
     run=run,
 )
