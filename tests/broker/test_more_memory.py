@@ -3,16 +3,20 @@
 from typing import Any
 
 import pytest
-from tests.support.brokerage import Brokerage
+from tests.support.brokerage import ME, Brokerage
 from tests.support.building import a_job, a_spec
 
 from grass.broker.core.attempts.more_memory import larger_requests
 from grass.broker.core.attempts.outcomes import retried
+from grass.broker.core.calls import ImportProfiles
 from grass.link.messages import Exited, Start
 from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.jobs.lifecycle import JobState
+from grass.model.profiles import Profile, Sample
 from grass.model.resources import request_from
+from grass.model.usage import ResourceUse, UnitUse
 
 GPU = {"cause": OUT_OF_GPU_MEMORY}
 OTHER = f"{'a' * 16}.9.1"
@@ -58,6 +62,21 @@ def test_a_job_gets_more_until_it_has_a_whole_gpu(gpus: Brokerage) -> None:
     found = gpus.job(job)
     assert found.job.state is JobState.FAILED
     assert {one.cause for one in found.attempts} == {OUT_OF_GPU_MEMORY}
+
+
+def test_a_job_whose_memory_is_learned_gets_a_whole_gpu_too(gpus: Brokerage) -> None:
+    asked: dict[str, Any] = {"auto_vram": True, "request": (), "job_type": "fit"}
+    known = Sample(1, 0, 4 * GIB - 256 * 2**20)
+    gpus.call(ImportProfiles(ME, [Profile("fit", "", [known], 1)]))
+    job = gpus.enqueue(**asked, retries=3)
+    held = [gpus.said(Start)[-1].allocation["vram"]["0"] / WHOLE]
+    for _ in range(3):
+        gpus.exit(job, 1, **GPU)
+        held.append(gpus.said(Start)[-1].allocation["vram"]["0"] / WHOLE)
+    assert held == [4, 6, 40, 40]
+    # What it needs is learned all the same.
+    gpus.exit(job, 0, peak=ResourceUse(GIB, gpus={"0": UnitUse(30 * GIB)}))
+    assert gpus.state.profiles.of("fit")[""].samples[-1].peak == 30 * GIB
 
 
 def test_what_no_gpu_has_is_not_asked_for(gpus: Brokerage) -> None:

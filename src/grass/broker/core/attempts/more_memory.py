@@ -1,8 +1,10 @@
 """More memory for a job that ended for want of it, when it is queued again.
 
 Of a GPU it gets half as much again, then a whole device; of the machine's memory half
-as much again each time. A job that ended because another one used more than its share
-is queued again as it was. What no worker could ever give is not asked for.
+as much again each time. Where its memory is learned, the profile of its type gives it
+that half; with a whole device it is still of that type. A job that ended because
+another one used more than its share is queued again as it was. What no worker could
+ever give is not asked for.
 """
 
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from grass.link.messages import Exited
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.job_types import type_of
 from grass.model.jobs.spec import Spec
 from grass.model.resources import Allocation, Request
 
@@ -21,11 +24,14 @@ from grass.model.resources import Allocation, Request
 def request(state: State, job: Job, attempt: Attempt, ended: Exited) -> None:
     """Have a job ask for more memory, if it was short of its own accord."""
     spec = state.specs[job.spec]
-    asked = spec.request
-    if not ended.blamed:
-        larger = larger_requests(spec, attempt.allocation, ended.cause)
-        asked = next((one for one in larger if _may_fit(state, job, spec, one)), asked)
-    changed = replace(spec, request=asked, short_of_memory=spec.short_of_memory + 1)
+    changed = replace(spec, short_of_memory=spec.short_of_memory + 1)
+    larger = larger_requests(spec, attempt.allocation, ended.cause)
+    fitting = (one for one in larger if _may_fit(state, job, spec, one))
+    asked = None if ended.blamed else next(fitting, None)
+    if asked is not None:
+        changed = replace(changed, request=asked)
+        if spec.auto_vram and ended.cause == OUT_OF_GPU_MEMORY:
+            changed = replace(changed, auto_vram=False, job_type=type_of(spec, job))
     number = state.specs.number(changed)
     state.specs.use(number)
     state.specs.release(job.spec)
@@ -48,10 +54,10 @@ def larger_requests(spec: Spec, held: Allocation, cause: str) -> Iterator[Reques
     asked = dict(spec.request)
     if cause == OUT_OF_GPU_MEMORY:
         gpus = asked.get("gpu", 0)
-        if spec.auto_vram:
+        if spec.auto_vram and spec.short_of_memory == 0:
             # The profile of its type learns from this end.
             return
-        if gpus >= WHOLE and "vram" not in asked:
+        if gpus >= WHOLE and "vram" not in asked and not spec.auto_vram:
             return
         had = max(held.get("vram", {}).values(), default=0)
         if had and spec.short_of_memory == 0 and gpus <= WHOLE:
