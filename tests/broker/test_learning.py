@@ -23,6 +23,7 @@ from grass.model.profiles import Profile, Sample
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
 from grass.queries.job_documents import why_waiting
+from grass.queries.profile_documents import profile_documents
 
 H200, A100 = "NVIDIA H200", "NVIDIA A100"
 
@@ -226,8 +227,12 @@ def test_one_that_ran_out_of_memory_had_too_little(broker: Brokerage) -> None:
     run(broker, 2)
     job = broker.enqueue(require="{vram:8}", job_type="train.py", gpu_model="H200")
     broker.start(job)
-    broker.exit(job, 1, peak=peak(7), cause=OUT_OF_GPU_MEMORY)
-    assert profile(broker).samples[-1].end == "out-of-memory"
+    broker.exit(job, 1, peak=peak(7), cause=OUT_OF_GPU_MEMORY, ran_s=5.0)
+    last = profile(broker).samples[-1]
+    assert (last.end, last.peak, last.ran_s) == ("out-of-memory", 8 * GIB, 5.0)
+    # What it had is no peak: nobody saw so much in use.
+    (document,) = profile_documents(broker.state.profiles, "train.py")
+    assert document["peak"] == 2 * GIB
     assert broker.state.profiles.amounts("train.py") == {H200: 12 * WHOLE}
 
 

@@ -1,6 +1,8 @@
 """What the next attempt of a type is given, by what earlier ones used."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grass.broker.core.profiles.prediction import MIB, growth, predicted
 from grass.model.amounts import GIB
@@ -109,3 +111,14 @@ def test_the_amount_is_never_less_than_the_memory() -> None:
     found = predicted([Sample(1, 0, 3 * GIB + 1)])
     assert found is not None
     assert found.amount * GIB >= found.memory * 10_000
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=12))
+def test_the_peak_is_taken_that_would_have_wasted_least(gibs: list[int]) -> None:
+    def cost(given: int) -> int:
+        return sum(given - one if one <= given else given + one for one in gibs)
+
+    least = min(cost(one) for one in gibs)
+    base = max(one for one in gibs if cost(one) == least)
+    margin = max(base / 20, 0.25, max(gibs) - base)
+    assert memory(used(*gibs)) == pytest.approx(base + margin, rel=1e-6)

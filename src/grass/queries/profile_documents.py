@@ -42,11 +42,12 @@ def _document(profile: Profile) -> JsonObject:
     found = reasoned(profile)
     known = isinstance(found, Prediction)
     last = profile.samples[-1] if profile.samples else None
+    seen = [one.peak for one in profile.samples if one.end != "out-of-memory"]
     return {
         "job_type": profile.job_type,
         "model": profile.model,
         "memory": found.memory if isinstance(found, Prediction) else None,
-        "peak": max((one.peak for one in profile.samples), default=None),
+        "peak": max(seen, default=None),
         "grows": isinstance(found, Prediction) and found.grows,
         "provisional": known and all(one.end == "running" for one in profile.samples),
         "runs": profile.runs,

@@ -115,7 +115,8 @@ def _sample_rows(samples: Iterable[Document], now: datetime) -> list[list[str]]:
     return [
         [
             str(one["job"]),
-            _size(one["peak"]),
+            # Of one that ran out of memory it is known what it had, and was too little.
+            ("over " if one["end"] == "out-of-memory" else "") + _size(one["peak"]),
             "" if one["to_peak_s"] is None else brief(one["to_peak_s"]),
             brief(one["ran_s"]),
             one["end"],
@@ -130,7 +131,7 @@ def _forget(values: Values, rest: list[str]) -> int:
         raise UsageError("name the types to forget, or give --all")
     with Client(broker=values.broker) as client:
         known = client.profiles()["profiles"] if values.has("all") else []
-        types = rest or list(dict.fromkeys(one["job_type"] for one in known))
+        types = list(dict.fromkeys(rest or (one["job_type"] for one in known)))
         done = client.forget_profiles(types)
     if values.has("json"):
         print_document({"types": types, **done})

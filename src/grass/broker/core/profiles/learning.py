@@ -44,7 +44,8 @@ def ended(
         return
     if message.cause == OUT_OF_GPU_MEMORY:
         peak = max(reserved(attempt), peak or 0)
-        sample = Sample(job.id, state.now_us, peak, end="out-of-memory")
+        ran_s = message.ran_s or 0.0
+        sample = Sample(job.id, state.now_us, peak, ran_s, end="out-of-memory")
         put(state, _counted(state.profiles.with_sample(*key, sample)))
     elif end is JobState.SUCCEEDED and peak is not None:
         _add(state, key, _sample(state, job, attempt, message, peak))

@@ -9,6 +9,7 @@ what its longest attempt would have used after half as long again.
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from grass.model.amount_text import WHOLE, amount_text
@@ -57,7 +58,7 @@ def predicted(samples: Sequence[Sample]) -> Prediction | None:
 
 def _of_peaks(samples: Sequence[Sample]) -> Prediction:
     peaks = sorted(one.peak for one in samples)
-    base = min(peaks, key=lambda peak: (_cost(peak, peaks), -peak))
+    base = _cheapest(peaks)
     spread = max(0, _percentile(peaks, 0.99) - base)
     margin = max(base // MARGIN_PART, LEAST_MARGIN, spread)
     runs = "1 run" if len(peaks) == 1 else f"{len(peaks)} runs"
@@ -69,9 +70,18 @@ def _of_peaks(samples: Sequence[Sample]) -> Prediction:
     return Prediction(base + margin, why)
 
 
-def _cost(given: int, peaks: Sequence[int]) -> int:
-    """Return the memory that is wasted, or used twice, if all had been given this."""
-    return sum(given - peak if peak <= given else given + peak for peak in peaks)
+def _cheapest(peaks: Sequence[int]) -> int:
+    """Return the peak that costs least if all had been given it; they are sorted.
+
+    One that used less wastes the rest; one that used more runs again, so it costs what
+    it was given and what it uses: all together the number of peaks times the memory
+    given, and the sum of the peaks above it, less that of the others.
+    """
+    costs = (
+        (len(peaks) * peak - 2 * so_far, -peak)
+        for peak, so_far in zip(peaks, accumulate(peaks), strict=True)
+    )
+    return -min(costs)[1]
 
 
 def _percentile(numbers: Sequence[int], part: float) -> int:
