@@ -35,8 +35,8 @@ JOIN = "join"
 PIPED = "run --require {} -- cat"
 """With something on stdin, which is passed on to the job."""
 """Speaks to a broker of another machine only; `tests/cli/test_join.py` plays one."""
-SCREEN = ""
-"""No command prints what is sent: a screen follows it."""
+SCREEN = "top"
+"""Works on a terminal only; `tests/tui` plays one."""
 
 
 class Way(NamedTuple):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grass.cli.commands.explain import explained
 from grass.cli.printing import wording
+from grass.cli.printing.explanation import explained
 from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.show import job_details
 from grass.cli.printing.show.columns import COLUMNS, chosen, order, rows

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from grass.cli.commands.explain import prospects
+from grass.cli.printing.explanation import explained, prospects
 from grass.cli.printing.quantities import in_local_time
+from grass.cli.printing.table import Screen
 
 from .conftest import Call
 from .fake_daemon import FakeDaemon
@@ -78,3 +79,11 @@ def test_times_are_told_in_the_zone_of_the_reader(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_table_of_usage_keeps_its_colours() -> None:
+    used = {"what": "cpu", "unit": None, "asked": 1, "given": 1, "now": 0.5, "peak": 1}
+    document = {"id": 7, "state": "running", "why": "it runs", "usage": [used]}
+    text = explained(document, Screen(80, colours=True))
+    assert "\x1b[1;4mUSAGE" in text
+    assert "\\x1b" not in text

@@ -19,7 +19,6 @@ def test_words_for_looking_do_what_show_does(word: str, call: Call) -> None:
 @pytest.mark.parametrize(
     ("word", "meant"),
     [
-        ("top", "show --watch"),
         ("kill", "cancel"),
         ("clean", "prune"),
         ("add", "enqueue"),

@@ -24,6 +24,7 @@ COMMANDS = {
     "run": "run a job in the foreground",
     "shell": "open a shell as a job",
     "show": "show workers, queues and jobs",
+    "top": "watch and steer on the whole terminal",
     "explain": "say why a job waits, or how it ended",
     "logs": "print what jobs wrote",
     "usage": "print what a job used over time",

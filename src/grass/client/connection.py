@@ -72,6 +72,13 @@ class HttpConnection:
         """Close the connection."""
         self._channel.close()
 
+    def break_off(self) -> None:
+        """End the connection for a thread that waits for something to arrive."""
+        try:
+            self._channel.shutdown(_socket.SHUT_RDWR)
+        except OSError:
+            """It has ended by itself."""
+
     def is_ready(self) -> bool:
         """Tell whether another request can be sent.
 

@@ -139,6 +139,12 @@ class Session:
             self._connection.close()
             self._connection = None
 
+    def break_off(self) -> None:
+        """Break the call off that another thread waits for; it raises `Broken`."""
+        connection = self._connection
+        if connection is not None:
+            connection.break_off()
+
     def read(self, path: str) -> Document:
         """Read something."""
         return self.idempotent("GET", path)

@@ -13,7 +13,6 @@ GUESSES = {
     "sbatch": "enqueue",
     "exec": "run",
     "srun": "run",
-    "top": "show --watch",
     "watch": "show --watch",
     "list": "show",
     "jobs": "show",

@@ -49,8 +49,12 @@ class JobTable:
         """The jobs that the rows stand for, by state."""
         self.running = 0
         """How many rows have a running job."""
+        self.documents = list(array_rows.with_arrays(jobs, arrays))
+        """The jobs and arrays that have a row, in their order."""
+        self.heights: list[int] = []
+        """How many lines each row has."""
         columns = self._columns(wanted)
-        rows = [self._row(row, columns) for row in array_rows.with_arrays(jobs, arrays)]
+        rows = [self._row(row, columns) for row in self.documents]
         self.lines = self._laid_out(columns, rows) if rows else []
 
     def _columns(self, wanted: ShowOptions) -> list[Column]:
@@ -101,6 +105,7 @@ class JobTable:
             columns = self._without_alike(columns, rows)
         if self._drawn:
             _join_reasons(rows, self._screen.signs.branch)
+        self.heights = [1 if row.below is None else 2 for row in rows]
         names = [column.name for column in columns]
         spare = [names.index(name) for name in _SPARE if name in names]
         firm = [at for at, name in enumerate(names) if name in _FIRM]
