@@ -136,7 +136,7 @@ class NvmlDevice:
         total, memory, used = self._memory(handle)
         if uuid not in self._processes:
             self._processes[uuid] = DeviceProcesses(self._asked.answer)
-        processes = self._processes[uuid].read(handle, total)
+        processes = self._processes[uuid].read(handle, total, used)
         rates = None
         if instance is None:
             rates = self._answer("rates", pynvml.nvmlDeviceGetUtilizationRates)

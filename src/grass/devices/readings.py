@@ -28,7 +28,7 @@ class GpuProcess(msgspec.Struct, frozen=True, omit_defaults=True):
     memory: int | None
     """What it holds there; None: not told."""
     utilization: int | None = None
-    """How busy it kept the GPU since the last reading, in percent; None: not told.
+    """How busy it kept the GPU in the last seconds, in percent; None: not told.
 
     Under MPS it is told of the server alone.
     """
