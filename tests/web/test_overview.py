@@ -74,6 +74,16 @@ def test_rows_keep_their_places_under_the_pointer(page: Page, box: GrassHome) ->
     expect(chip).to_have_count(0)
 
 
+def test_a_row_that_stays_says_how_its_job_ended(page: Page, box: GrassHome) -> None:
+    job = box.enqueue("--name", "long", "-c", "0", "--", "sleep", "1000")
+    row = rows(page, "Running").filter(has_text=f"{job} long")
+    row.hover()
+    box.ok("cancel", str(job))
+    expect(row).to_contain_text("cancelled")
+    page.get_by_role("heading", name="Overview").hover()
+    expect(row).to_have_count(0)
+
+
 def test_what_waits_to_be_shown_comes_by_the_chip(page: Page, box: GrassHome) -> None:
     box.enqueue("--name", "first", "-c", "0", "--", "sleep", "1000")
     shown = rows(page, "Running")
@@ -112,11 +122,15 @@ def test_a_first_visit_says_what_to_type(look: Look, cold: GrassHome) -> None:
     cold.ok("start")
     page = look(cold)
     steps = section(page, "first steps")
-    expect(steps.get_by_text("grass enqueue -- python train.py")).to_be_visible()
+    plain = steps.get_by_text("grass enqueue -- python train.py", exact=True)
+    expect(plain).to_be_visible()
     expect(
         page.get_by_text(re.compile("no (NVIDIA )?GPU", re.IGNORECASE)).first
     ).to_be_visible()
     assert violations(page) == []
+    for command in steps.get_by_role("code").all_inner_texts():
+        tried = cold.shell(command.replace("enqueue", "enqueue --dry-run"))
+        assert tried.returncode == 0, tried.stderr
     cold.enqueue("-c", "0", "--", "true")
     expect(steps).to_have_count(0)
 

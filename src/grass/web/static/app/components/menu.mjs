@@ -31,7 +31,7 @@ export function Menu({ items, label, icon = "more", children, className = "" }) 
   }, [open]);
   if (items.length === 0) return null;
   return html`
-    <span class=${`menu ${className}`} ref=${box}>
+    <span class=${`menu ${open ? "open" : ""} ${className}`} ref=${box}>
       <button type="button" class=${children ? "" : "quiet"} ref=${button} aria-haspopup="menu"
         aria-expanded=${open} aria-label=${children ? undefined : label} onClick=${() => setOpen(!open)}>
         ${children ?? html`<${Icon} name=${icon} />`}

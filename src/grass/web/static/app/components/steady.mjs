@@ -1,6 +1,6 @@
-// Rows that do not move under the pointer. While the pointer or the focus is on a list,
-// its rows keep their places: what they say is kept up to date, and those that came,
-// went or moved wait. A chip says how many, and shows them when it is pressed.
+// Rows that do not move under the pointer. While the pointer or the keyboard's focus is
+// on a list, its rows keep their places: what they say is kept up to date, and those that
+// came, went or moved wait. A chip says how many, and shows them when it is pressed.
 
 import { html, useRef, useState } from "../ui.mjs";
 
@@ -8,8 +8,9 @@ import { html, useRef, useState } from "../ui.mjs";
  * @template T
  * @param {T[]} rows the newest rows, in their newest order
  * @param {(row: T) => string | number} keyOf
+ * @param {(row: T) => T} [latest] a row that went, as it is now
  */
-export function useSteady(rows, keyOf) {
+export function useSteady(rows, keyOf, latest = (row) => row) {
   const [held, setHeld] = useState(/** @type {T[] | null} */ (null));
   const newest = useRef(rows);
   newest.current = rows;
@@ -25,27 +26,30 @@ export function useSteady(rows, keyOf) {
     onPointerEnter: (/** @type {PointerEvent} */ event) =>
       event.pointerType === "mouse" && set("pointer", true),
     onPointerLeave: () => set("pointer", false),
-    onFocusIn: () => set("focus", true),
+    // The focus that a click leaves behind holds nothing.
+    onFocusIn: (/** @type {FocusEvent} */ event) =>
+      event.target instanceof Element && event.target.matches(":focus-visible") && set("focus", true),
     onFocusOut: (/** @type {FocusEvent} */ event) => {
       const { currentTarget, relatedTarget } = event;
       const stays = currentTarget instanceof Node && relatedTarget instanceof Node && currentTarget.contains(relatedTarget);
       if (!stays) set("focus", false);
     },
   };
-  const shown = held ? refreshed(held, rows, keyOf) : rows;
+  const shown = held ? refreshed(held, rows, keyOf, latest) : rows;
   const waiting = held ? differences(held, rows, keyOf) : 0;
   const showNow = () => setHeld(newest.current);
   return { rows: shown, waiting, handlers, showNow };
 }
 
 /**
- * The held rows, each as it is now; one that went stays as it last was.
+ * The held rows, each as it is now.
  * @template T
  * @param {T[]} held @param {T[]} rows @param {(row: T) => string | number} keyOf
+ * @param {(row: T) => T} latest
  */
-function refreshed(held, rows, keyOf) {
+function refreshed(held, rows, keyOf, latest) {
   const now = new Map(rows.map((row) => [keyOf(row), row]));
-  return held.map((row) => now.get(keyOf(row)) ?? row);
+  return held.map((row) => now.get(keyOf(row)) ?? latest(row));
 }
 
 /**

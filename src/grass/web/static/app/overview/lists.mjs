@@ -48,7 +48,9 @@ function keyOf({ part, job, array }) {
 export function Lists({ shown }) {
   const counts = shown.daemon.jobs;
   const failed = useFailures(counts.failed + counts.lost);
-  const { rows, waiting, handlers, showNow } = useSteady(linesOf(shown, failed ?? []), keyOf);
+  const jobs = new Map(shown.jobs.map((job) => [job.id, job]));
+  const latest = (/** @type {Line} */ line) => ({ ...line, job: jobs.get(line.job.id) ?? line.job });
+  const { rows, waiting, handlers, showNow } = useSteady(linesOf(shown, failed ?? []), keyOf, latest);
   const part = (/** @type {Line["part"]} */ name) => rows.filter((one) => one.part === name);
   useEnds(part("running").map((one) => one.job));
   useExplanations(part("next").slice(0, EXPLAINED).map((one) => one.job));
