@@ -287,7 +287,7 @@ def test_nothing_of_the_api_is_ever_shown_as_a_page(tmp_path: Path) -> None:
         for path in ("/api/v1/overview", "/api/v1/nowhere", "/api/v1/openapi.json"):
             answer = await ask(app, "GET", path, GOOD)
             policy = answer.headers["content-security-policy"]
-            assert policy == "default-src 'none'; sandbox"
+            assert policy == "default-src 'none'; sandbox; frame-ancestors 'none'"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert answer.headers["cache-control"] == "no-store"
             assert answer.headers["cross-origin-resource-policy"] == "same-origin"

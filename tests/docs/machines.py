@@ -24,6 +24,8 @@ PORTS = ("7500", "7600")
 _LINE = re.compile(r"(?<=grass join )\S+/[\w-]{43}/[\w-]{22}(?![\w-])")
 _STARTS = re.compile(r"\bgrass (join|start|restart)\b")
 _RESTARTS = re.compile(r"\bgrass restart\b")
+_WEB = re.compile(r"\bgrass web\b(?!.* --stop)")
+_PAGE = re.compile(r"\b(https?://[\w.]+):\d+/")
 _ADDRESS = re.compile(r"\b(?:0\.0\.0\.0|desk):(\d+)\b")
 
 _OPENING = """
@@ -70,10 +72,11 @@ class Machines:
 
     def command(self, step: Step) -> str:
         """Write a command as it has to be here."""
+        command = _WEB.sub("grass web --port 0", step.command)
         if not self._has_several:
-            return step.command
+            return command
         name = step.machine or OWN[-1]
-        command = _LINE.sub("$(pasted)", step.command)
+        command = _LINE.sub("$(pasted)", command)
         command = command.replace("grass join", f"grass join --name {name}")
         command = re.sub(
             r"grass (start|restart|daemon) --", rf"grass \1 --name {name} --", command
@@ -95,6 +98,7 @@ class Machines:
         """Put a reader's network in the place of ours."""
         for told, port in self._ports.items():
             output = output.replace(f"127.0.0.1:{port}", f"desk:{told}")
+        output = _PAGE.sub(r"\1:4004/", output)
         for name, home in self._homes.items():
             output = output.replace(str(home), f"/home/you/.local/state/grass/{name}")
         return output

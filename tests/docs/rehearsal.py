@@ -47,6 +47,7 @@ _WORK = "/home/you/work"
 _MASKS = (
     (re.compile(r"/[\w-]{43}/[\w-]{22}(?![\w-])"), "/PIN/CODE"),
     (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), "PIN"),
+    (re.compile(r"\b([0-9A-F]{2}:){31}[0-9A-F]{2}\b"), "FINGERPRINT"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z)?"), "TIME"),
     (re.compile(r"\b\d\d:\d\d(:\d\d)?( tomorrow)?(?=, in )"), "MOMENT"),

@@ -31,7 +31,8 @@ from grass.errors import Forbidden, GrassError, Unauthorized, UsageError
 
 OTHERS = "others"
 """In the state of a connection: whether a process of another user has made it."""
-_OF_API = {**ISOLATION, "Content-Security-Policy": "default-src 'none'; sandbox"}
+_POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
+_OF_API = {**ISOLATION, "Content-Security-Policy": _POLICY}
 """Nothing that a job wrote is ever shown as a page."""
 
 Identify = Callable[[Request, Session], Awaitable[Principal]]
