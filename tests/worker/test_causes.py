@@ -185,6 +185,17 @@ def test_a_client_that_failed_just_before_may_have_caused_a_fault() -> None:
     assert reason_of_fault(lab, SECOND, 11.0) == "GPU fault of job 1 or 2"
 
 
+def test_a_client_that_failed_before_another_began_has_not_caused_its_fault() -> None:
+    lab = sharing_a_gpu(FIRST)
+    lab.core.now_s = 10.0
+    lab.keeper("exited", id=FIRST, code=134)
+    lab.core.now_s = 10.5
+    lab.start(SECOND, {"gpu": {"0": WHOLE // 4}}, enforce="warn")
+    lab.keeper("started", id=SECOND, pid=7, since=10.5)
+    own = "GPU fault: the end of its output says more"
+    assert reason_of_fault(lab, SECOND, 11.0) == own
+
+
 def test_an_end_at_the_limit_of_its_cgroup_is_for_want_of_memory() -> None:
     ended = ExitEntry("exited", FIRST, signal=9, reason=MEMORY_LIMIT)
     known = Evidence(peak=ResourceUse(8 * GIB))

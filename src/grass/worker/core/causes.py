@@ -157,13 +157,17 @@ class GpuFaults:
         self._failed[unit] = {**self._lately(unit, now_s), attempt: now_s}
 
     def suspects(
-        self, unit: str, attempt: str, others: Iterable[str], now_s: float
+        self, unit: str, attempt: str, others: Iterable[str], since_s: float
     ) -> frozenset[str]:
-        """Return who may have caused the fault of which an attempt died."""
+        """Return who may have caused the fault of which an attempt died.
+
+        One that failed before `since_s` had no server in common with it.
+        """
         # A client that was idle hears of a fault when it next calls CUDA.
         if attempt not in self._suspects.get(unit, ()):
-            found = frozenset({attempt, *others, *self._lately(unit, now_s)})
-            self._suspects[unit] = found
+            failed = self._failed.get(unit, {})
+            lately = (one for one, at in failed.items() if at >= since_s)
+            self._suspects[unit] = frozenset({attempt, *others, *lately})
         return self._suspects[unit]
 
     def _lately(self, unit: str, now_s: float) -> dict[str, float]:

@@ -15,6 +15,7 @@ from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.usage import ResourceUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import (
+    JUST_ENDED_S,
     NO_CAUSE,
     Cause,
     Evidence,
@@ -302,9 +303,10 @@ class UsageTable:
         """
         attempt = self._attempts.get(name)
         unit = "" if attempt is None else attempt.notes.mps
-        if unit and tells_of_gpu_fault(tail):
+        if attempt is not None and unit and tells_of_gpu_fault(tail):
             others = self._clients_of(unit)
-            self._fault_of[name] = self._faults.suspects(unit, name, others, now_s)
+            since_s = max(attempt.since or 0.0, now_s - JUST_ENDED_S)
+            self._fault_of[name] = self._faults.suspects(unit, name, others, since_s)
             return unit
         if tells_of_no_gpu_memory(tail):
             self._no_gpu_memory.add(name)
