@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 log = EventLog("grass.daemon")
 
 HOST, PORT = "127.0.0.1", 4004
+ANY_PORT = 0
+"""Any port is as good as another, so it is the present one if there is one."""
 KEY_BYTES = 32
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 -- what a user may ask for
 
@@ -89,6 +91,8 @@ class WebHost:
             before.host if host is None else read_address(host).host,
             before.port if port is None else port,
         )
+        if self._web is not None and wanted == before._replace(port=ANY_PORT):
+            wanted = before
         if self._web is None or wanted != before:
             key = secrets.token_bytes(KEY_BYTES) if kept is None else kept.key
             await self._listen(_Kept(wanted, key))
