@@ -4,6 +4,7 @@ import pytest
 
 from grass.cli.printing.signs import ASCII
 from grass.tui.job_list import JobList
+from grass.tui.log_view import LogView
 from tests.support.fifo import Fifo
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
@@ -155,20 +156,45 @@ def test_the_log_follows_and_is_searched(shared: GrassHome, gate: Fifo) -> None:
     async def scene(at: Play) -> None:
         await at.shows("sh")
         await at.press("l")
-        await at.shows(f"log of job {job}", "last bar", "follows")
+        await at.shows(f"log of job {job}", "last bar", "lines 280-301, follows")
         await at.press("slash")
         await at.type("7")
         await at.press("enter")
         await at.shows("`7` 57 of 57", "297")
         await at.press("n", "N", "N")
-        await at.shows("`7` 56 of 57", "scrolled up")
+        await at.shows("`7` 56 of 57")
         await at.press("escape", "home")
-        await at.shows(" 1 ", " 2 ")
+        await at.shows("lines 1-22, scrolled up")
         await at.press("G")
         gate.tell("go")
         await at.shows("later", "ended")
         await at.press("escape")
         await at.shows("● live")
+
+    play(shared, scene)
+
+
+def test_a_long_log_is_read_back_to_its_first_line(shared: GrassHome) -> None:
+    job = shared.enqueue("--require", "{}", "seq 1 5000")
+    shared.wait(job)
+
+    async def scene(at: Play) -> None:
+        await at.shows("seq")
+        await at.press("l")
+        await at.shows("lines 4,979-5,000, ended")
+        await at.press("home")
+        await at.shows("lines 1-22")
+        await at.press("slash")
+        await at.type("2345")
+        await at.press("enter")
+        await at.shows("`2345` 1 of 1", "2344", "2346")
+        await at.press("escape", "G")
+        await at.shows("lines 4,979-5,000")
+        view = at.app.screen.query_one(LogView)
+        view.scroll_home(animate=False)
+        await at.until(lambda: view.first == 3001)
+        view.scroll_home(animate=False)
+        await at.until(lambda: view.first == 2001)
 
     play(shared, scene)
 

@@ -29,10 +29,11 @@ def test_the_oldest_lines_are_forgotten() -> None:
     assert log.forgotten == 2
 
 
-def test_a_text_is_found_whatever_its_case_and_colour() -> None:
+def test_lines_are_put_before() -> None:
     log = OutputLines()
-    log.add(b"first\n\x1b[31mErr\x1b[0mor\nerror again\n")
-    assert log.found("error") == [1, 2]
+    log.add(b"3\n4")
+    log.put_before(["1", "2"])
+    assert log.all() == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize(

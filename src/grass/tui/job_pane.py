@@ -46,6 +46,13 @@ class JobPane(Horizontal):
             yield self._log_title
             yield self.log_view
 
+    def on_log_view_jumped(self, event: LogView.Jumped) -> None:
+        """Go to the first or the last of the lines that are there."""
+        if event.is_top:
+            self.log_view.scroll_home(animate=False)
+        else:
+            self.log_view.scroll_end(animate=False)
+
     def look_at(self, job: Document | None) -> None:
         """Show another job, as soon as the cursor rests on it."""
         before = None if self._job is None else self._job["id"]

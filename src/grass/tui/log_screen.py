@@ -1,7 +1,12 @@
-"""The log of one job on a whole screen: it follows, and can be searched."""
+"""The log of one job on a whole screen: it follows, and all of it can be searched.
+
+The last lines are read first. Earlier ones are read when it is scrolled to them, by
+their numbers; a search is made where the output is, over the whole file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -10,18 +15,22 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from grass.client.json_codec import Document
+from grass.client.json_codec import Document, query
 from grass.tui.log_view import LogView
-from grass.tui.output_follower import TAIL, OutputFollower
+from grass.tui.output_follower import PAGE, OutputFollower
+from grass.tui.reader import Reader
 
 if TYPE_CHECKING:
     from grass.tui.app import TopApp
 
 LOOK_S = 0.2
+MOST_FOUND = 1_000
+_BEFORE = 300
+"""How many lines are read before the one that is gone to."""
 
 
 class LogScreen(Screen[None]):
-    """The last lines of a job's output, and what comes after them."""
+    """A job's output, and what comes after it."""
 
     app: TopApp
 
@@ -29,28 +38,34 @@ class LogScreen(Screen[None]):
         Binding("escape,q", "leave", show=False),
         Binding("j", "scroll(1)", show=False),
         Binding("k", "scroll(-1)", show=False),
-        Binding("G,end", "newest", show=False),
-        Binding("home", "oldest", show=False),
+        Binding("G,f", "newest", show=False),
         Binding("slash", "search", show=False),
         Binding("n", "next(1)", show=False),
         Binding("N", "next(-1)", show=False),
         Binding("e", "explain", show=False),
-        Binding("f", "newest", show=False),
     ]
 
     def __init__(self, job: Document) -> None:
         super().__init__()
         self.job = job
-        self._searched = ""
+        self.view = LogView(id="log")
+        self._is_reading = False
+        self._words = ""
+        self._found: list[int] = []
+        """The numbers of the lines that match."""
+        self._count = 0
+        """How many match in all."""
+        self._at = -1
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
         yield Static(id="head")
-        yield LogView(id="log")
-        yield Input(placeholder="text to look for", id="search")
+        yield self.view
+        yield Input(placeholder="text to look for in all of it", id="search")
         yield Static(
             "[@click=screen.leave][b]Esc[/b] back[/]  "
             "[@click=screen.search][b]/[/b] search[/]  [b]n N[/b] next, previous  "
+            "[@click=screen.oldest][b]Home[/b] first line[/]  "
             "[@click=screen.newest][b]G[/b] newest[/]  "
             "[@click=screen.explain][b]e[/b] explain[/]",
             id="foot",
@@ -59,52 +74,110 @@ class LogScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin to read."""
         self.query_one("#search").display = False
-        self.log_view.show(OutputFollower(self.app.connect, self.job["id"]))
-        self.log_view.focus()
+        self._follow()
+        self.view.focus()
         self.set_interval(LOOK_S, self.app.draw)
 
-    @property
-    def log_view(self) -> LogView:
-        """The lines."""
-        return self.query_one(LogView)
+    def _follow(self) -> None:
+        connect, id = self.app.connect, self.job["id"]
+        self.view.show(OutputFollower(connect, id, numbered=True))
 
     def draw(self) -> None:
-        """Draw the line above: which job, how much, and whether it follows."""
+        """Draw the line above: which job, which lines, and whether it follows."""
         if self.is_mounted:
-            title = Text.assemble(
-                (f"log of job {self.job['id']} ", "bold"),
-                (f"{self.job['name']}  ", ""),
-                (self._told(), "yellow" if self.log_view.note else "dim"),
-                no_wrap=True,
-                overflow="ellipsis",
+            self.query_one("#head", Static).update(
+                Text.assemble(
+                    (f"log of job {self.job['id']} ", "bold"),
+                    f"{self.job['name']}  ",
+                    (self._told(), "yellow" if self.view.note else "dim"),
+                    no_wrap=True,
+                    overflow="ellipsis",
+                )
             )
-            self.query_one("#head", Static).update(title)
 
     def _told(self) -> str:
-        log = self.log_view
-        if log.note:
-            return log.note
-        if log.is_empty:
-            return "it has written nothing" if log.is_over else "no output yet"
-        lines = log.text.all()
-        told = [
-            f"the last {TAIL:,} lines"
-            if len(lines) == TAIL
-            else f"{len(lines):,} line{'' if len(lines) == 1 else 's'}"
-        ]
-        if self._searched:
-            told.append(self._searched_text())
-        if log.is_over:
+        view = self.view
+        if view.note:
+            return view.note
+        if view.is_empty:
+            return "it has written nothing" if view.is_over else "no output yet"
+        seen = min(view.count, view.size.height)
+        told = [f"lines {view.top:,}-{view.top + seen - 1:,}"]
+        if view.first is None:
+            told = [f"the last {view.count:,} lines"]
+        if self._words:
+            told.append(self._told_found())
+        if view.is_over:
             told.append("ended")
         else:
-            told.append("follows" if log.follows else "scrolled up: G follows again")
+            told.append("follows" if view.follows else "scrolled up: G follows again")
         return ", ".join(told)
 
-    def _searched_text(self) -> str:
-        log = self.log_view
-        if not log.found or log.at is None:
-            return f"`{self._searched}` is not in them"
-        return f"`{self._searched}` {log.at + 1} of {len(log.found)}"
+    def _told_found(self) -> str:
+        if not self._found:
+            return f"`{self._words}` is not in it"
+        more = f" of {self._count:,}" if self._count else ""
+        return f"`{self._words}` {self._at + 1:,}{more}"
+
+    def _read(
+        self, path: str, take: Callable[[Document], None], **asked: object
+    ) -> None:
+        """Read something about the output, one thing at a time."""
+        if self._is_reading:
+            return
+        self._is_reading = True
+
+        def read(reader: Reader) -> Document:
+            return reader.read(f"/jobs/{self.job['id']}/{path}" + query(**asked))
+
+        def taken(document: Document) -> None:
+            self._is_reading = False
+            take(document)
+
+        def refused(why: str) -> None:
+            self._is_reading = False
+            self.app.complain(why)
+
+        self.app.ask(read, taken, refused)
+
+    def on_log_view_jumped(self, event: LogView.Jumped) -> None:
+        """Go to the first or to the last line of all."""
+        if event.is_top:
+            self.action_oldest()
+        else:
+            self.action_newest()
+
+    def on_log_view_at_edge(self, event: LogView.AtEdge) -> None:
+        """Read the lines beyond the edge."""
+        first = self.view.first or 1
+        if event.is_top:
+            start = max(1, first - PAGE)
+            asked = {"from": start, "count": first - start}
+            self._read(
+                "lines", lambda page: self.view.add_before(page["lines"]), **asked
+            )
+        else:
+            last = first + self.view.count
+            self._read("lines", self._add_after, **{"from": last, "count": PAGE})
+
+    def _add_after(self, page: Document) -> None:
+        if page["lines"]:
+            self.view.add_after(page["lines"])
+        else:
+            self._follow()  # It was the end.
+
+    def _go_to(self, line: int) -> None:
+        """Show a line, wherever it is."""
+        if self.view.has(line):
+            self.view.go_to(line)
+            return
+        start = max(1, line - _BEFORE)
+
+        def take(page: Document) -> None:
+            self.view.show_part(page["first"], page["lines"])
+            self.view.go_to(line)
+
+        self._read("lines", take, **{"from": start, "count": PAGE})
 
     def action_search(self) -> None:
         """Type what to look for."""
@@ -114,32 +187,52 @@ class LogScreen(Screen[None]):
         line.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Look for a text."""
+        """Look for a text in the whole output."""
         self._close_line()
-        self._searched = event.value
-        self.log_view.look_for(event.value)
-        self.draw()
+        self._words, self._found, self._at = event.value, [], -1
+        self.view.mark(event.value)
+        if event.value:
+            asked = {"text": event.value, "limit": MOST_FOUND}
+            self._read("search", self._take_found, **asked)
+
+    def _take_found(self, answer: Document) -> None:
+        self._found = [one["line"] for one in answer["matches"]]
+        self._count = answer["count"]
+        before = [line for line in self._found if line <= self.view.top]
+        # The newest one where the end is seen, else the next one from here on.
+        at_end = self.view.follows or self.view.is_over
+        self._at = len(self._found if at_end else before) - 1
+        self._at = max(0, self._at)
+        if self._found:
+            self._go_to(self._found[self._at])
 
     def _close_line(self) -> None:
         self.query_one("#search").display = False
-        self.log_view.focus()
+        self.view.focus()
 
     def action_next(self, step: int) -> None:
         """Go to the next line that was found, or to the one before."""
-        self.log_view.go_on(step)
+        if self._found:
+            self._at = (self._at + step) % len(self._found)
+            self._go_to(self._found[self._at])
 
     def action_scroll(self, step: int) -> None:
         """Scroll by a line."""
-        self.log_view.scroll_relative(y=step, animate=False)
+        self.view.scroll_relative(y=step, animate=False)
 
     def action_newest(self) -> None:
         """Go to the end, and follow it."""
-        self.log_view.follows = True
-        self.log_view.scroll_end(animate=False)
+        if not self.view.is_end:
+            self._follow()
+        self.view.follows = True
+        self.view.scroll_end(animate=False)
 
     def action_oldest(self) -> None:
-        """Go to the first line that was read."""
-        self.log_view.scroll_home(animate=False)
+        """Go to the first line of all."""
+        if self.view.first is not None and not self.view.has(1):
+            self._go_to(1)
+        else:
+            self.view.scroll_home(animate=False)
 
     def action_explain(self) -> None:
         """Say why it waits, or how it ended."""
@@ -149,8 +242,8 @@ class LogScreen(Screen[None]):
         """Leave the line that is typed, what was looked for, or the screen."""
         if self.query_one("#search").display:
             self._close_line()
-        elif self._searched:
-            self._searched = ""
-            self.log_view.look_for("")
+        elif self._words:
+            self._words = ""
+            self.view.mark("")
         else:
             self.app.action_leave()

@@ -1,7 +1,8 @@
 """The lines of a log on the screen: it follows the end until it is scrolled up.
 
-Lines are drawn as they are seen, however many there are. A text that is looked for is
-marked in them.
+Lines are drawn as they are seen, however many there are. What is shown is the end of
+the output, which grows, or a part of it from further up; more of it is asked for at
+either edge. A text that is looked for is marked.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
+from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -18,6 +20,8 @@ from grass.tui.output_follower import OutputFollower
 from grass.tui.output_lines import OutputLines, coloured, plain
 
 LOOK_S = 0.1
+_MEASURED = 200
+"""How many of the newest lines are measured for the width."""
 _MARK = Style(reverse=True)
 _HERE = Style(reverse=True, bold=True, color="yellow")
 
@@ -28,17 +32,33 @@ class LogView(ScrollView, can_focus=True):
     follows: reactive[bool] = reactive(True)
     """Whether the newest line stays in sight."""
 
+    class AtEdge(Message):
+        """It was scrolled to the first line that is there, or to the last one."""
+
+        def __init__(self, *, is_top: bool) -> None:
+            super().__init__()
+            self.is_top = is_top
+
+    class Jumped(Message):
+        """The first line of all is to be shown, or the last one."""
+
+        def __init__(self, *, is_top: bool) -> None:
+            super().__init__()
+            self.is_top = is_top
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.text = OutputLines()
         self.note = ""
         """Why there is nothing, or no more."""
         self.is_over = False
+        self.is_end = True
+        """Whether it is the end of the output, which grows."""
         self.words = ""
-        self.found: list[int] = []
-        """The lines in which the words were found."""
-        self.at: int | None = None
-        """Which of these lines was gone to."""
+        """The text that is marked."""
+        self.here: int | None = None
+        """The number of the line that was gone to."""
+        self._first: int | None = None
         self._follower: OutputFollower | None = None
         self._lines: list[str] = []
         self._widest = 0
@@ -47,60 +67,103 @@ class LogView(ScrollView, can_focus=True):
         """Look for new lines ten times a second."""
         self.set_interval(LOOK_S, self._take)
 
-    def show(self, follower: OutputFollower | None) -> None:
-        """Show another job's output."""
-        if self._follower is not None:
-            self._follower.close()
-        self._follower = follower
-        self._clear()
-        self.note, self.is_over = "", False
-        self.follows = True
-        self._lay_out()
-
-    @property
-    def job(self) -> int | None:
-        """The job that is shown."""
-        return None if self._follower is None else self._follower.job
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was written, as far as is known."""
-        return not self._lines
-
     def on_unmount(self) -> None:
         """Read no more."""
         if self._follower is not None:
             self._follower.join()
             self._follower = None
 
-    def look_for(self, words: str) -> int:
-        """Mark a text in all lines, and go to its last line; return how many."""
-        self.words = words
-        self.found = self.text.found(words) if words else []
-        self.at = None
-        if self.found:
-            self._go_to(len(self.found) - 1)
-        self.refresh()
-        return len(self.found)
+    def show(self, follower: OutputFollower | None) -> None:
+        """Show the end of a job's output."""
+        if self._follower is not None:
+            self._follower.close()
+        self._follower = follower
+        self.note, self.is_over, self.is_end = "", False, True
+        self._begin(None)
+        self.follows = True
+        self._lay_out()
 
-    def go_on(self, step: int) -> None:
-        """Go to the next line that was found, or to the one before."""
-        if self.found:
-            at = len(self.found) if self.at is None else self.at
-            self._go_to((at + step) % len(self.found))
+    def show_part(self, first: int, lines: list[str]) -> None:
+        """Show lines from further up, by the number of the first one."""
+        if self._follower is not None:
+            self._follower.close()
+            self._follower = None
+        self.is_end = self.follows = False
+        self._begin(first)
+        self.text.put_before(lines)
+        self._lay_out()
 
-    def _go_to(self, at: int) -> None:
-        self.at = at
-        self.follows = False
-        middle = self.found[at] - self.size.height // 2
-        self.scroll_to(y=max(0, middle), animate=False)
+    def add_before(self, lines: list[str]) -> None:
+        """Add the lines before those that are there."""
+        if self._first is not None:
+            self._first -= len(lines)
+            self.text.put_before(lines)
+            self._lay_out()
+            self.scroll_to(y=self.scroll_y + len(lines), animate=False, immediate=True)
+
+    def add_after(self, lines: list[str]) -> None:
+        """Add the lines after those that are there."""
+        self.text.lines += lines
+        self._lay_out()
+
+    @property
+    def first(self) -> int | None:
+        """The number of the first line; None: it is not known."""
+        return None if self._first is None else self._first + self.text.forgotten
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return len(self._lines)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written, as far as is known."""
+        return not self._lines
+
+    @property
+    def top(self) -> int:
+        """The number of the line at the top of the screen."""
+        return (self.first or 1) + self.scroll_offset.y
+
+    def has(self, line: int) -> bool:
+        """Tell whether a line is there, by its number."""
+        return self.first is not None and 0 <= line - self.first < self.count
+
+    def go_to(self, line: int) -> None:
+        """Show a line that is there in the middle of the screen."""
+        self.here, self.follows = line, False
+        self.call_after_refresh(self._centre, line)
+
+    def _centre(self, line: int) -> None:
+        place = line - (self.first or 1) - self.size.height // 2
+        self.scroll_to(y=max(0, place), animate=False, immediate=True)
         self.refresh()
+
+    def mark(self, words: str) -> None:
+        """Mark a text in all lines."""
+        self.words, self.here = words, None
+        self.refresh()
+
+    def action_scroll_home(self) -> None:
+        """Go to the first line of all."""
+        self.post_message(self.Jumped(is_top=True))
+
+    def action_scroll_end(self) -> None:
+        """Go to the last line of all."""
+        self.post_message(self.Jumped(is_top=False))
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         """Follow the end again when it is scrolled to, and no more when it is left."""
         super().watch_scroll_y(old, new)
-        if old != new:
-            self.follows = new >= self.max_scroll_y
+        if old == new:
+            return
+        at_end = new >= self.max_scroll_y
+        self.follows = at_end and self.is_end
+        if new <= 0 and (self.first or 1) > 1:
+            self.post_message(self.AtEdge(is_top=True))
+        elif at_end and not self.is_end:
+            self.post_message(self.AtEdge(is_top=False))
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
@@ -110,17 +173,16 @@ class LogView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         text = coloured(self._lines[line])
         if self.words:
-            here = self.at is not None and self.found[self.at] == line
-            text.highlight_words(
-                [self.words], _HERE if here else _MARK, case_sensitive=False
-            )
+            is_here = self.here == line + (self.first or 1)
+            mark = _HERE if is_here else _MARK
+            text.highlight_words([self.words], mark, case_sensitive=False)
         segments = Segment.apply_style(text.render(self.app.console), self.rich_style)
         return Strip(segments).crop_extend(left, left + width, self.rich_style)
 
-    def _clear(self) -> None:
+    def _begin(self, first: int | None) -> None:
         self.text = OutputLines()
+        self._first = first
         self._widest = 0
-        self.words, self.found, self.at = "", [], None
 
     def _take(self) -> None:
         """Take over what was written since the last look."""
@@ -128,19 +190,21 @@ class LogView(ScrollView, can_focus=True):
             return
         written = self._follower.take()
         changed = (written.note, written.is_over) != (self.note, self.is_over)
-        if written.is_anew and self._lines:
-            self._clear()
         self.note, self.is_over = written.note, written.is_over
+        if written.is_anew:
+            self._begin(written.first)
+        before = self.text.forgotten
         if written.data:
             self.text.add(written.data)
-            if self.words:
-                self.found = self.text.found(self.words)
-        if written.data or written.is_anew or changed:
+        if written.data or changed:
             self._lay_out()
+        gone = self.text.forgotten - before
+        if gone and not self.follows and not written.is_anew:
+            self.scroll_to(y=max(0, self.scroll_y - gone), animate=False)
 
     def _lay_out(self) -> None:
         self._lines = self.text.all()
-        newest = self._lines[-200:]
+        newest = self._lines[-_MEASURED:]
         self._widest = max([self._widest, *(cells(plain(one)) for one in newest)])
         self.virtual_size = Size(self._widest, len(self._lines))
         self.refresh()

@@ -209,13 +209,17 @@ class MainScreen(Screen[None]):
             told.append(f"and {counted(left, 'job')} more")
         more = self.query_one("#more", Static)
         more.display = bool(told)
-        more.update(Text("; ".join(told), "yellow", no_wrap=True, overflow="ellipsis"))
+        more.update(
+            Text.assemble(
+                ("; ".join(told), "yellow"), no_wrap=True, overflow="ellipsis"
+            )
+        )
 
     def _draw_foot(self) -> None:
         state = self.app.state
         if state.lost:
             why = f"{state.lost}; asking again every second. q quits"
-            self.query_one("#foot", Static).update(Text(why, "red"))
+            self.query_one("#foot", Static).update(Text.assemble((why, "red")))
             return
         if self.app.chord:
             self.query_one("#foot", Static).update(Text(self.app.chord_hint))

@@ -45,17 +45,14 @@ class OutputLines:
             del self.lines[:beyond]
             self.forgotten += beyond
 
+    def put_before(self, lines: list[str]) -> None:
+        """Add lines that were written before the first one."""
+        self.lines[:0] = [shown(line) for line in lines]
+
     def all(self) -> list[str]:
         """Return the lines, with one that is not whole yet."""
         rest = shown(self._rest)
         return [*self.lines, rest] if rest else self.lines
-
-    def found(self, words: str) -> list[int]:
-        """Return the places of the lines that contain a text, in any case."""
-        wanted = words.casefold()
-        return [
-            at for at, line in enumerate(self.all()) if wanted in plain(line).casefold()
-        ]
 
 
 def shown(line: str) -> str:

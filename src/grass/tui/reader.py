@@ -15,7 +15,7 @@ from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain
 from grass.config import Home
-from grass.errors import GrassError, NoAnswer, NoDaemon, Unauthorized
+from grass.errors import GrassError, NoAnswer, NoDaemon, NotFound, Unauthorized
 
 T = TypeVar("T")
 Connect = Callable[[], "Reader"]
@@ -54,6 +54,8 @@ def _give_up(text: str) -> None:
 
 def why_lost(error: BaseException) -> str:
     """Say in a line why a call failed."""
+    if isinstance(error, NotFound) and "/stream" in error.message:
+        return "the daemon is of an earlier version: `grass restart`; jobs run on"
     if isinstance(error, GrassError):
         return error.message
     return "the daemon went away"

@@ -100,7 +100,7 @@ class Updates:
             try:
                 for topic, document in reader.follow(TOPICS):
                     self._take(topic, document)
-            except AWAY as error:
+            except (*AWAY, GrassError) as error:
                 reader.close()
                 if not self._is_stopped:
                     self._on_lost(why_lost(error))
