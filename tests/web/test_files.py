@@ -12,6 +12,7 @@ from grass.web import STATIC
 
 FILES = Path(STATIC)
 VENDOR = FILES / "vendor"
+STATIC_IMPORT = re.compile(r'(?:from|import)\s*"(\.[^"]+)"')
 SERVED = (".css", ".html", ".mjs", ".svg")
 MOST_BYTES = 150_000
 """Of the whole page, compressed."""
@@ -50,6 +51,27 @@ def test_imports_name_files_that_exist(module: Path) -> None:
         if not name.startswith("."):
             continue
         assert (module.parent / name).resolve().is_file(), name
+
+
+def imported(module: Path, found: set[Path]) -> set[Path]:
+    """Return a module and all that it imports, but for what is imported on use."""
+    if module in found:
+        return found
+    found.add(module)
+    code = re.sub(r"/\*.*?\*/", "", module.read_text(), flags=re.DOTALL)
+    for name in STATIC_IMPORT.findall(code):
+        imported((module.parent / name).resolve(), found)
+    return found
+
+
+def test_the_page_names_all_modules_that_it_begins_with() -> None:
+    """A browser then fetches them together, not one after the other."""
+    folder = FILES.resolve()
+    main = folder / "app" / "main.mjs"
+    wanted = {f"/{one.relative_to(folder)}" for one in imported(main, set())}
+    page = (FILES / "index.html").read_text()
+    told = re.findall(r'rel="modulepreload" href="([^"]+)"', page)
+    assert sorted(told) == sorted(wanted - {"/app/main.mjs"})
 
 
 def test_the_whole_page_is_small() -> None:

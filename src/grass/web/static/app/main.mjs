@@ -22,8 +22,13 @@ function current() {
   return null;
 }
 
+/** @type {Set<string>} */
+const asked = new Set();
+
 /** @param {import("./views.mjs").View} view */
 async function load(view) {
+  if (asked.has(view.id)) return;
+  asked.add(view.id);
   const [module] = await Promise.all([view.load(), loadStyle(view.id)]);
   loaded.value = { ...loaded.value, [view.id]: module.default };
 }
@@ -44,7 +49,7 @@ function Page() {
   const found = current();
   const View = found && loaded.value[found.view.id];
   useEffect(() => {
-    if (found && !View) load(found.view);
+    if (found) load(found.view);
     document.title = found ? `${found.view.title} · grass` : "grass";
   }, [found?.view.id]);
   if (connection.value.state === "signed out") return html`<${SignedOut} />`;
@@ -66,6 +71,8 @@ async function identify() {
   }
 }
 
+const first = current();
+if (first) load(first.view);
 startRouter();
 followOverview();
 render(html`<${Page} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

@@ -115,7 +115,7 @@ function Bottom({ view }) {
 }
 
 function offeredViews() {
-  return VIEWS.filter((one) => one.icon && (one.id !== "new" || may("submit")));
+  return VIEWS.filter((one) => one.icon && (one.id !== "new" || !session.value || may("submit")));
 }
 
 /** @param {import("./views.mjs").View} one @param {import("./views.mjs").View} [shown] */

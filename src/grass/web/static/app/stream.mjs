@@ -165,13 +165,16 @@ function listen(mine) {
 function takeFrame(frame) {
   let topic = "message";
   let data = "";
+  let seq = "";
   for (const line of frame.split("\n")) {
     const [, field, text] = /^(\w*): ?(.*)$/.exec(line) ?? [];
     if (field === "event") topic = text;
-    else if (field === "id") lastSeq = text;
+    else if (field === "id") seq = text;
     else if (field === "data") data += data ? `\n${text}` : text;
   }
   if (!data) return;
+  // What was missed comes after the greeting: until then the former number counts.
+  if (seq && (topic !== "hello" || !lastSeq)) lastSeq = seq;
   const document = JSON.parse(data);
   if (topic === "hello") welcome(document);
   else if (topic === "resync") resync();

@@ -1,6 +1,7 @@
 // Time series with axes: uPlot, behind one component, loaded when it is first shown.
 // Its colours are the theme's, and a table of the newest values is there in words.
 
+import { theme } from "../theme.mjs";
 import { html, useEffect, useRef } from "../ui.mjs";
 
 /**
@@ -61,7 +62,7 @@ export function Chart(props) {
   const plot = useRef(/** @type {any} */ (null));
   const newest = useRef(props);
   newest.current = props;
-  const shape = props.series.map((one) => one.label).join() + String(props.asked);
+  const shape = props.series.map((one) => one.label).join() + String(props.asked) + theme.value;
   useEffect(() => {
     style();
     let gone = false;

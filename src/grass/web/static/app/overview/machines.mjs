@@ -29,11 +29,11 @@ export function Machines({ workers, devices }) {
   `;
 }
 
-/** @param {{finding: string, fix: string} | null} driver */
+/** @param {import("./readings.mjs").Finding | null} driver */
 function noGpu(driver) {
-  const finding = driver?.finding ?? "no GPU is managed here";
-  const text = driver?.fix ? `${finding}; ${driver.fix}` : finding;
-  return `${text[0].toUpperCase()}${text.slice(1)}. `;
+  const none = "No GPU is managed here";
+  if (!driver || driver.status === "ok") return `${none}. `;
+  return `${none}: ${[driver.finding, driver.fix].filter(Boolean).join("; ")}. `;
 }
 
 /** What keeps a worker from starting jobs, in a word and in full. @param {Worker} worker */

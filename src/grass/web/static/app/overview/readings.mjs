@@ -10,6 +10,7 @@ import { signal, useEffect } from "../ui.mjs";
 /**
  * @typedef {import("../documents.mjs").Job} Job
  * @typedef {import("../documents.mjs").Explanation} Explanation
+ * @typedef {{check: string, status: string, finding: string, fix: string}} Finding
  */
 
 export const SLOTS = 60;
@@ -123,7 +124,7 @@ export function useFailures(count) {
 
 /**
  * What `grass doctor` finds wrong with GPUs, where there are none.
- * @type {import("../../vendor/signals.mjs").Signal<{finding: string, fix: string} | null>}
+ * @type {import("../../vendor/signals.mjs").Signal<Finding | null>}
  */
 const driver = signal(null);
 
@@ -133,7 +134,7 @@ export function useDriver(wanted) {
     if (!wanted) return;
     read("/doctor").then(
       ({ findings }) => {
-        const checks = /** @type {{check: string, finding: string, fix: string}[]} */ (findings);
+        const checks = /** @type {Finding[]} */ (findings);
         driver.value = checks.find((one) => one.check === "driver") ?? null;
       },
       () => {},
