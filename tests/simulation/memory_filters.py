@@ -7,7 +7,7 @@ from grass.model import selectors
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
-from grass.store.interface import JobFilter, Order
+from grass.store.interface import JobFilter, Order, Sorting
 
 _ORDERS: dict[Order, Callable[[Job], Any]] = {
     Order.NEWEST: lambda job: -job.id,
@@ -22,6 +22,17 @@ def page(known: list[Job], wanted: JobFilter) -> list[Job]:
     last = max((job.id for job in known), default=0)
     found = [job for job in known if _fits(job, wanted, last)]
     return sorted(found, key=_ORDERS[wanted.order])
+
+
+def in_order(found: list[Job], sorting: Sorting) -> list[Job]:
+    """Return jobs as a sorting has them, those that follow on its place."""
+    places = {job.id: sorting.place_of(job) for job in found}
+    valued = [job for job in found if places[job.id][0] is not None]
+    valued.sort(key=lambda job: places[job.id], reverse=sorting.descending)
+    missing = [job for job in found if places[job.id][0] is None]
+    every = valued + sorted(missing, key=lambda job: -job.id)
+    begins = [places[job.id] for job in every].index
+    return every if sorting.place is None else every[begins(sorting.place) + 1 :]
 
 
 def selected(known: list[Job], selections: Iterable[Selection]) -> list[int]:

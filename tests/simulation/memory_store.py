@@ -23,7 +23,14 @@ from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
-from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot
+from grass.store.interface import (
+    ArrayTotals,
+    JobDetails,
+    JobFilter,
+    Snapshot,
+    SortedPage,
+    Sorting,
+)
 from grass.store.sqlite import job_filters
 from tests.simulation import memory_filters
 
@@ -100,6 +107,17 @@ class MemoryStore:
         with self._lock:
             page = memory_filters.page(self._known(), wanted)
             return [self._details(job) for job in page[:limit]]
+
+    def sorted_jobs(
+        self, wanted: JobFilter, sorting: Sorting, limit: int
+    ) -> SortedPage:
+        """Read one page of jobs in any order."""
+        with self._lock:
+            found = memory_filters.page(self._known(), wanted)
+            page = memory_filters.in_order(found, sorting)
+            more = sorting.place_of(page[limit - 1]) if len(page) > limit else None
+            shown = [self._details(job) for job in page[:limit]]
+            return SortedPage(shown, more, dict(Counter(job.state for job in found)))
 
     def counts(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count the jobs that a filter matches by their state."""

@@ -22,7 +22,7 @@ COPIES = 40
 WITH_BODIES = 8
 """From this schema on attempts are not written anew."""
 WITH_COUNTS = 9
-"""From this schema on only empty tables are added."""
+"""From this schema on jobs are not counted anew."""
 LONG = "x" * 2_100
 SHAPES = {
     "as-filled": "SELECT 1",

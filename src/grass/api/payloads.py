@@ -5,6 +5,7 @@ decoder refuses: then the standard library reads the JSON and msgspec only check
 """
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 from grass.model.selectors import Selection
 from grass.queries.selection import read_selectors
 from grass.store import JobFilter, Order
+from grass.store.interface import Place, Sorting, SortKey
 
 T = TypeVar("T")
 
@@ -100,6 +102,44 @@ def _states(texts: list[str]) -> tuple[JobState, ...]:
 def _order(text: str) -> Order:
     if text == DISPLAY:
         return Order.NEXT
+    if text.removeprefix("-") in tuple(SortKey):
+        return Order.OLDEST
     if text not in (Order.NEWEST, Order.OLDEST):
-        raise UsageError(f"`{text}` is not an order", "use newest, oldest or display")
+        known = ", ".join((DISPLAY, Order.NEWEST, Order.OLDEST, *SortKey))
+        raise UsageError(f"`{text}` is not an order", f"use one of {known}")
     return Order(text)
+
+
+def sorting(query: QueryParams) -> Sorting | None:
+    """Read the column that a page is sorted by; None: it is in another order."""
+    text = query.get("order", "")
+    if text.removeprefix("-") not in tuple(SortKey):
+        return None
+    key = SortKey(text.removeprefix("-"))
+    place = _place(query.get("cursor"), key)
+    return Sorting(key, text.startswith("-"), place)
+
+
+def cursor_of(place: Place | None) -> str | None:
+    """Return where a page ended as text, which `cursor` of the next one repeats."""
+    if place is None:
+        return None
+    return urlsafe_b64encode(msgspec.json.encode(place)).decode()
+
+
+def _place(text: str | None, key: SortKey) -> Place | None:
+    if text is None:
+        return None
+    of_names = key is SortKey.NAME
+    try:
+        data = urlsafe_b64decode(text)
+        value, number = msgspec.json.decode(data, type=tuple[int | str | None, int])
+    except (ValueError, msgspec.DecodeError):
+        value, number = None, 0
+    numbers = [number] if value is None or isinstance(value, str) else [number, value]
+    too_large = any(abs(one) > LARGEST_NUMBER for one in numbers)
+    if number < 1 or too_large or isinstance(value, str) != of_names:
+        raise UsageError(
+            f"`{text}` is not where a page in this order ended", "begin anew without it"
+        )
+    return value, number

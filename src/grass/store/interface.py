@@ -6,6 +6,7 @@ committed and never wait for the broker. All calls block; the broker makes them 
 threads, `commit` always in the same one.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
@@ -66,6 +67,51 @@ class Order(StrEnum):
     """Those that ended, the last one first."""
 
 
+class SortKey(StrEnum):
+    """What a sorted page is sorted by; jobs without a value come last."""
+
+    ID = "id"
+    NAME = "name"
+    """Members of an array by the name that they share, and then by id."""
+    STARTED = "started"
+    ENDED = "ended"
+    DURATION = "duration"
+    """From the start to the end, of those that ended."""
+    PRIORITY = "priority"
+
+
+def _duration(job: Job) -> int | None:
+    if job.finished_at is None or job.started_at is None:
+        return None
+    return job.finished_at - job.started_at
+
+
+_VALUES: dict[SortKey, Callable[[Job], int | str | None]] = {
+    SortKey.ID: lambda job: job.id,
+    SortKey.NAME: lambda job: job.common.name,
+    SortKey.STARTED: lambda job: job.started_at,
+    SortKey.ENDED: lambda job: job.finished_at,
+    SortKey.DURATION: _duration,
+    SortKey.PRIORITY: lambda job: job.priority,
+}
+
+Place = tuple[int | str | None, int]
+"""Where a page ended: the value that it is sorted by, and the id."""
+
+
+class Sorting(msgspec.Struct, frozen=True):
+    """An order, and where in it a page begins."""
+
+    key: SortKey
+    descending: bool = False
+    place: Place | None = None
+    """The page holds what follows on this; None: it is the first."""
+
+    def place_of(self, job: Job) -> Place:
+        """Return where a job stands in this order."""
+        return _VALUES[self.key](job), job.id
+
+
 class JobFilter(msgspec.Struct, frozen=True):
     """Which jobs a page holds; empty means all."""
 
@@ -96,6 +142,16 @@ class JobDetails(msgspec.Struct):
     job: Job
     spec: Spec
     attempts: list[Attempt]
+
+
+class SortedPage(msgspec.Struct):
+    """A page of jobs in the order of a sorting."""
+
+    jobs: list[JobDetails]
+    next: Place | None
+    """Where the next page begins; None: this is the last one."""
+    totals: dict[JobState, int]
+    """All jobs that match, by state."""
 
 
 class ArrayTotals(msgspec.Struct):
@@ -136,6 +192,11 @@ class Store(Protocol):
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
+
+    def sorted_jobs(
+        self, wanted: JobFilter, sorting: Sorting, limit: int
+    ) -> SortedPage:
+        """Read one page of jobs in any order; the filter's own order does not count."""
 
     def counts(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count the jobs that a filter matches by their state."""

@@ -15,7 +15,14 @@ from grass.api.access.auth import actor
 from grass.api.access.own_jobs import check_may_pause, own_jobs
 from grass.api.access.viewers import presenter, viewer
 from grass.api.context import api_state, context_of
-from grass.api.payloads import DISPLAY, job_filter, number, switch
+from grass.api.payloads import (
+    DISPLAY,
+    cursor_of,
+    job_filter,
+    number,
+    sorting,
+    switch,
+)
 from grass.api.routes.after_selectors import AfterSelectors
 from grass.api.routes.broker_calls import do, named_job
 from grass.api.routes.job_calls import edit_call, enqueue_call, rerun_call
@@ -62,6 +69,8 @@ from grass.queries.job_documents import outcome_document
 from grass.queries.listing import RECENT_SHOWN, Rows, listing
 from grass.queries.selection import check_known, job_of, select, with_dependents
 from grass.queries.usage_documents import usage_fields
+from grass.store import JobFilter
+from grass.store.interface import Sorting
 
 LARGEST_PAGE = 1000
 
@@ -115,7 +124,9 @@ async def page(request: Request) -> JsonObject:
         raise UsageError("a page holds at least one job")
     if query.get("order") == DISPLAY:
         return await _view(request, limit)
-    wanted = job_filter(query)
+    wanted, order = job_filter(query), sorting(query)
+    if order is not None:
+        return await _sorted(request, wanted, order, limit)
     if wanted.before is None and wanted.after is None:
         await check_known(context_of(request).broker, query.getlist("select"))
     found = await context_of(request).broker.read(lambda db: db.jobs(wanted, limit + 1))
@@ -123,6 +134,19 @@ async def page(request: Request) -> JsonObject:
     shown = await presenter(request).jobs(viewer(request), found[:limit], usage=usage)
     more = found[limit - 1].job.id if len(found) > limit else None
     return {"jobs": shown, "next": more}
+
+
+async def _sorted(
+    request: Request, wanted: JobFilter, order: Sorting, limit: int
+) -> JsonObject:
+    """Read a page in the order of a column, and how many jobs match in all."""
+    query, broker = request.query_params, context_of(request).broker
+    if order.place is None:
+        await check_known(broker, query.getlist("select"))
+    found = await broker.read(lambda db: db.sorted_jobs(wanted, order, limit))
+    usage = switch(query.get("usage"))
+    shown = await presenter(request).jobs(viewer(request), found.jobs, usage=usage)
+    return {"jobs": shown, "next": cursor_of(found.next), "total": found.totals}
 
 
 async def _view(request: Request, limit: int) -> JsonObject:

@@ -261,6 +261,11 @@ FROM jobs AS j {index} WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY {order} LIMIT ?;
 
+-- name: matching_states
+SELECT j.id, j.state FROM jobs AS j WHERE {where} AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+);
+
 -- name: count_jobs
 SELECT j.state, COUNT(*) FROM jobs AS j WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job

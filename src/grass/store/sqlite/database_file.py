@@ -1,6 +1,7 @@
 """The database file: opening it, its schema, and what its failures mean."""
 
 import sqlite3
+import time
 from base64 import b64encode
 from pathlib import Path
 from secrets import token_hex
@@ -12,15 +13,19 @@ from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 CACHE_KIB = 1024
+STEPS_UNTIMED = 10_000
+"""So many steps of SQLite pass between two looks at the clock."""
 FIELD_NAMES_BYTES = 256
 """By so much the body of a row may be longer than the columns that it replaces."""
-EMPTY_TABLES_BYTES = 32 * 1024
+EMPTY_TABLES_BYTES = 64 * 1024
 FEW_PAGES_BYTES = 256 << 10
 """For the first pages of tables and indexes, and for tables with few rows."""
 INDEXED_BYTES = 100
 """For a job in the indexes and counts that a migration adds to it."""
+SORTED_BYTES = 150
+"""For a job in the indexes of orders, without names and owners."""
 LONG_ROW_BYTES = 700
 """Longer rows may leave half of their page empty."""
 _ROOM_HINT = "free some space; `grass prune` of the earlier grass still works on it"
@@ -117,6 +122,20 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return db
 
 
+def limit_time(db: sqlite3.Connection, limit_s: float | None) -> None:
+    """Interrupt what a connection does once this time is over; None: never."""
+    if limit_s is None:
+        db.set_progress_handler(None, 0)
+        return
+    deadline = time.monotonic() + limit_s
+    db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_UNTIMED)
+
+
+def is_interrupted(error: Exception) -> bool:
+    """Return whether a query was ended because its time was over."""
+    return getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT"
+
+
 def migrate(db: sqlite3.Connection, path: Path) -> None:
     """Bring an older database to the schema of this version; refuse a newer one."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -161,17 +180,20 @@ def _check_room(db: sqlite3.Connection, path: Path, version: int) -> None:
 def migration_bytes(db: sqlite3.Connection) -> int:
     """Return about how much disk space a migration needs, rather more than less.
 
-    Jobs and attempts are written anew unless they have bodies, otherwise only indexed;
-    where they are counted there are only empty tables to add. The log has their old and
+    Jobs and attempts are written anew unless they have bodies, otherwise only indexed.
+    The log has their old and
     their new pages, the file grows by the new ones, and indexes are sorted in temporary
     files.
     """
+    jobs, names = db.execute(
+        "SELECT COUNT(*), TOTAL(LENGTH(name) + LENGTH(owner)) FROM jobs"
+    ).fetchone()
+    orders = SORTED_BYTES * int(jobs) + 3 * int(names)
     if db.execute("PRAGMA table_info(job_counts)").fetchone() is not None:
-        return EMPTY_TABLES_BYTES
+        return EMPTY_TABLES_BYTES + orders
     if "body" in [row[1] for row in db.execute("PRAGMA table_info(jobs)")]:
-        (rows,) = db.execute("SELECT COUNT(*) FROM jobs").fetchone()
-        return FEW_PAGES_BYTES // 2 + INDEXED_BYTES * int(rows)
-    total = FEW_PAGES_BYTES
+        return FEW_PAGES_BYTES // 2 + INDEXED_BYTES * int(jobs) + orders
+    total = FEW_PAGES_BYTES + orders
     for table, indexed in (("jobs", ("queue", "project")), ("attempts", ())):
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
         size = " + ".join(

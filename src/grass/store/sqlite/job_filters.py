@@ -5,6 +5,7 @@ statistics SQLite may take another one, and sort all jobs that match for a short
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -23,6 +24,10 @@ _IN_RANGES = """j.id IN (
 _NAME = """CASE WHEN instr(j.name, '{') = 0 THEN j.name
     ELSE filled_name(j.name, j.id, j.array_index, j.body) END"""
 """A job's own name; the column has the one that members of its array share."""
+FEW_RANGES = 8
+"""More ranges of ids than these are a table that is joined."""
+_PLAIN = re.compile(r"[\w @:/=,-]+\Z", re.ASCII)
+"""A pattern that is a text to find, which the database does by itself."""
 _OF_NONE = "j.array IS NULL"
 WAITING = "j.state IN ('held', 'waiting', 'queued')"
 """As the index `jobs_next` has it, which is used only where this is said."""
@@ -48,6 +53,11 @@ def is_counted(wanted: JobFilter) -> bool:
 
 def _is_counted(one: Selection) -> bool:
     return one.ids is None and not one.last and one.name is None
+
+
+def has_pattern(selections: Iterable[Selection]) -> bool:
+    """Tell whether names have to be looked through."""
+    return any(one.name is not None for one in selections)
 
 
 def index(wanted: JobFilter) -> str:
@@ -105,22 +115,28 @@ def _by_state(one: Selection) -> list[Selection]:
     return [Selection(state=state) for state in sorted(UNFINISHED)]
 
 
-def where(wanted: JobFilter) -> tuple[str, list[object]]:
-    """Return a filter as a condition on jobs `j`, and its values."""
+def where(wanted: JobFilter, *, unindexed: bool = False) -> tuple[str, list[object]]:
+    """Return a filter as a condition on jobs `j`, and its values.
+
+    `unindexed` keeps the columns that it names from being looked up in an index.
+    """
     clauses, values = ["TRUE"], list[object]()
-    for condition, of_condition in _conditions(wanted):
+    for condition, of_condition in _conditions(wanted, unindexed):
         clauses.append(condition)
         values += of_condition
     return " AND ".join(clauses), values
 
 
-def _conditions(wanted: JobFilter) -> Iterator[tuple[str, list[object]]]:
+def _conditions(
+    wanted: JobFilter, unindexed: bool
+) -> Iterator[tuple[str, list[object]]]:
     # The order of ending has an index of its own, and there may be a million jobs in a
     # queue but few in a state: a plus keeps SQLite from choosing another index.
     finished = wanted.order is Order.FINISHED
+    hidden = "+" if finished or unindexed else ""
     if wanted.states:
-        yield f"{'+' if finished else ''}j.state IN ({_quoted(wanted.states)})", []
-    plus = "+" if wanted.states or finished else ""
+        yield f"{hidden}j.state IN ({_quoted(wanted.states)})", []
+    plus = "+" if wanted.states else hidden
     columns = {name: f"{plus}j.{name} = ?" for name in ("queue", "project", "owner")}
     columns |= {"name": f"{_NAME} = ?", "before": "j.id < ?", "after": "j.id > ?"}
     for name, condition in columns.items():
@@ -146,9 +162,13 @@ def any_of(selections: Iterable[Selection]) -> tuple[str, list[object]]:
         clause, value = _clause(selection)
         clauses.append(clause)
         values += value
-    if ranges:
+    merged = _merged(ranges)
+    if len(merged) > FEW_RANGES:
         clauses.append(_IN_RANGES)
-        values.append(json.dumps(_merged(ranges)))
+        values.append(json.dumps(merged))
+    else:
+        clauses += ["j.id BETWEEN ? AND ?"] * len(merged)
+        values += [end for one in merged for end in one]
     return f"({' OR '.join(clauses) or 'FALSE'})", values
 
 
@@ -171,6 +191,8 @@ def _clause(selection: Selection) -> tuple[str, list[object]]:
         value = getattr(selection, column)
         if value is not None:
             return f"j.{column} = ?", [str(value)]
+    if _PLAIN.match(selection.name or ""):
+        return f"INSTR({_NAME}, ?) > 0", [selection.name]
     return f"{_NAME} REGEXP ?", [selection.name]
 
 

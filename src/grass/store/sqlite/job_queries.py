@@ -53,14 +53,14 @@ def page(
     elif wanted.order is not Order.FINISHED:
         newest_first = wanted.order is Order.NEWEST
         jobs.sort(key=attrgetter("id"), reverse=newest_first)
-    return _with_details(db, sql, jobs[:limit])
+    return with_details(db, sql, jobs[:limit])
 
 
 def details(
     db: sqlite3.Connection, sql: Statements, ids: list[int]
 ) -> list[JobDetails]:
     """Read these jobs, those that exist, in order of id."""
-    return _with_details(db, sql, jobs_by_id(db, sql, ids))
+    return with_details(db, sql, jobs_by_id(db, sql, ids))
 
 
 def jobs_by_id(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[Job]:
@@ -120,9 +120,10 @@ def events(
     return [StoredEvent(*row) for row in db.execute(statement, (*values, limit))]
 
 
-def _with_details(
+def with_details(
     db: sqlite3.Connection, sql: Statements, jobs: list[Job]
 ) -> list[JobDetails]:
+    """Add to jobs their specs and attempts."""
     ids = json.dumps([job.id for job in jobs])
     spec_ids = json.dumps(sorted({job.spec for job in jobs}))
     specs = {

@@ -8,24 +8,41 @@ listing delays neither a commit nor what the broker looks up.
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from grass.errors import GrassError, StorageError
+from grass.errors import GrassError, StorageError, TimedOut
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import Selection
 from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
-from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot
-from grass.store.sqlite import count_queries, job_queries, loading, rows, vacuum
+from grass.store.interface import (
+    ArrayTotals,
+    JobDetails,
+    JobFilter,
+    Snapshot,
+    SortedPage,
+    Sorting,
+)
+from grass.store.sqlite import (
+    count_queries,
+    job_filters,
+    job_queries,
+    loading,
+    rows,
+    sorted_pages,
+    vacuum,
+)
 from grass.store.sqlite.database_file import (
     disk_full,
     enable_vacuum,
     is_fatal,
     is_full,
+    is_interrupted,
+    limit_time,
     migrate,
     open_reader,
     open_writer,
@@ -46,6 +63,8 @@ from grass.store.sqlite.writing import write
 
 T = TypeVar("T")
 
+PATTERN_S = 10.0
+"""How long names may be looked through for a pattern."""
 _FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that SQLite cannot hold raises the third or the fourth."""
 
@@ -162,11 +181,25 @@ class SqliteStore:
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
-        return self._read(lambda db: job_queries.page(db, self._sql, wanted, limit))
+        return self._read(
+            lambda db: job_queries.page(db, self._sql, wanted, limit),
+            wanted.selections,
+        )
+
+    def sorted_jobs(
+        self, wanted: JobFilter, sorting: Sorting, limit: int
+    ) -> SortedPage:
+        """Read one page of jobs in any order."""
+        return self._read(
+            lambda db: sorted_pages.page(db, self._sql, wanted, sorting, limit),
+            wanted.selections,
+        )
 
     def counts(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count the jobs that a filter matches by their state."""
-        return self._read(lambda db: count_queries.counts(db, self._sql, wanted))
+        return self._read(
+            lambda db: count_queries.counts(db, self._sql, wanted), wanted.selections
+        )
 
     def queue_counts(self) -> dict[str, dict[JobState, int]]:
         """Count all jobs by queue and state."""
@@ -194,7 +227,9 @@ class SqliteStore:
 
     def select(self, selections: list[Selection]) -> list[int]:
         """Give the ids of all jobs that any of the selections means."""
-        return self._read(lambda db: job_queries.select(db, self._sql, selections))
+        return self._read(
+            lambda db: job_queries.select(db, self._sql, selections), selections
+        )
 
     def dependents(self, ids: list[int]) -> list[int]:
         """Give the cancelled jobs that had waited for these, and theirs in turn."""
@@ -285,11 +320,25 @@ class SqliteStore:
         self._log.close()
         self._reserve.close()
 
-    def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    def _read(
+        self,
+        query: Callable[[sqlite3.Connection], T],
+        selections: Sequence[Selection] = (),
+    ) -> T:
+        """Run a query; where it looks through names, for a limited time."""
+        db = self._reader
+        limited = job_filters.has_pattern(selections)
         try:
-            return query(self._reader)
+            if limited:
+                limit_time(db, PATTERN_S)
+            return query(db)
         except _FAILURES as error:
+            if is_interrupted(error):
+                raise _took_too_long() from None
             raise storage_error(error, self.path) from error
+        finally:
+            if limited:
+                limit_time(db, None)
 
     @property
     def _reader(self) -> sqlite3.Connection:
@@ -304,6 +353,13 @@ class SqliteStore:
         failure = rolled_back(self._writer, error, self.path)
         self._trusted = self._trusted and not is_fatal(failure)
         return failure
+
+
+def _took_too_long() -> TimedOut:
+    return TimedOut(
+        f"to look through all names takes longer than {PATTERN_S:g} s",
+        "name a project, a queue or a state as well, or a range of ids",
+    )
 
 
 def _pair(row: rows.Row) -> tuple[int, int]:

@@ -1,0 +1,140 @@
+"""Pages of jobs in the order of a column, from any place on.
+
+Where many jobs match, a page is read by the index of its order and costs what is looked
+at on the way to so many that match. Where few do, they are found by the index of the
+filter, and sorted. A pattern has no index: names are looked at once, for the page and
+its totals.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+
+from msgspec.structs import replace
+
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
+from grass.store.interface import JobFilter, Order, SortedPage, Sorting, SortKey
+from grass.store.sqlite import count_queries, job_filters, job_queries, rows
+from grass.store.sqlite.statements import Statements
+
+_STARTED = "CASE WHEN JSON_VALID(j.body) THEN JSON_EXTRACT(j.body, '$.started_at') END"
+"""As the indexes have it, which are used only where this is said."""
+_COLUMNS = {
+    SortKey.ID: ("j.id", ""),
+    SortKey.NAME: ("j.name", "INDEXED BY jobs_name"),
+    SortKey.STARTED: (_STARTED, "INDEXED BY jobs_started"),
+    SortKey.ENDED: ("j.finished_at", "INDEXED BY jobs_finished"),
+    SortKey.DURATION: (f"j.finished_at - {_STARTED}", "INDEXED BY jobs_duration"),
+    SortKey.PRIORITY: ("j.priority", "INDEXED BY jobs_priority"),
+}
+"""What each order is sorted by, as SQL, and its index."""
+_NULLABLE = {SortKey.STARTED, SortKey.ENDED, SortKey.DURATION}
+_AMONG = "j.id IN (SELECT value FROM json_each(?))"
+_UNFINISHED = "j.state IN ('held', 'waiting', 'queued', 'running')"
+
+Condition = tuple[str, list[object]]
+"""SQL, and its values."""
+
+
+def page(
+    db: sqlite3.Connection,
+    sql: Statements,
+    wanted: JobFilter,
+    sorting: Sorting,
+    limit: int,
+) -> SortedPage:
+    """Read one page, and how many jobs match in all."""
+    wanted = replace(wanted, order=Order.OLDEST)
+    every = sum(count_queries.counts(db, sql, JobFilter(order=Order.OLDEST)).values())
+    if job_filters.has_pattern(wanted.selections):
+        found = _looked_through(db, sql, wanted)
+        totals = dict(Counter(map(JobState, found.values())))
+        few = _is_few(totals, every, limit)
+        condition: Condition = (_AMONG, [json.dumps(list(found))])
+    else:
+        totals = count_queries.counts(db, sql, wanted)
+        few = _is_few(totals, every, limit)
+        condition = job_filters.where(wanted, unindexed=not few)
+    jobs = _Reading(db, sql, condition, sorting, few=few).jobs(limit + 1)
+    more = sorting.place_of(jobs[limit - 1]) if len(jobs) > limit else None
+    shown = job_queries.with_details(db, sql, jobs[:limit])
+    return SortedPage(shown, more, totals)
+
+
+def _is_few(totals: dict[JobState, int], every: int, limit: int) -> bool:
+    """Tell whether to sort all that match is less than to look for a page of them."""
+    return sum(totals.values()) ** 2 < limit * every
+
+
+def _looked_through(
+    db: sqlite3.Connection, sql: Statements, wanted: JobFilter
+) -> dict[int, str]:
+    """Return the state of each job that matches, by looking at all that may."""
+    where, values = job_filters.where(wanted)
+    return dict(db.execute(sql["matching_states"].format(where=where), values))
+
+
+class _Reading:
+    """The reading of one page."""
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        sql: Statements,
+        condition: Condition,
+        sorting: Sorting,
+        *,
+        few: bool,
+    ) -> None:
+        self._db = db
+        self._statement = sql["read_jobs"]
+        self._condition = condition
+        self._sorting = sorting
+        self._few = few
+        self._column, self._index = _COLUMNS[sorting.key]
+
+    def jobs(self, limit: int) -> list[Job]:
+        """Read those with a value, and then those without one."""
+        place, found = self._sorting.place, list[Job]()
+        if place is None or place[0] is not None:
+            found = self._with_value(limit)
+        if len(found) < limit and self._sorting.key in _NULLABLE:
+            found += self._without_value(limit - len(found))
+        return found
+
+    def _with_value(self, limit: int) -> list[Job]:
+        column, descending = self._column, self._sorting.descending
+        where, values = f"{column} IS NOT NULL", list[object]()
+        if self._sorting.place is not None:
+            value, number = self._sorting.place
+            after = "<" if descending else ">"
+            where += (
+                f" AND {column} {after}= ? AND ({column} {after} ? OR j.id {after} ?)"
+            )
+            values = [value, value, number]
+        way = "DESC" if descending else "ASC"
+        order = f"{'+' if self._few else ''}({column}) {way}, j.id {way}"
+        index = "" if self._few else self._index
+        return self._read(index, (where, values), order, limit)
+
+    def _without_value(self, limit: int) -> list[Job]:
+        where, values, index = f"{self._column} IS NULL", list[object](), self._index
+        if self._sorting.key is SortKey.ENDED:
+            # Its index has none of them.
+            where, index = f"{where} AND {_UNFINISHED}", ""
+        place = self._sorting.place
+        if place is not None and place[0] is None:
+            where, values = f"{where} AND j.id < ?", [place[1]]
+        order = f"{'+' if self._few else ''}j.id DESC"
+        return self._read("" if self._few else index, (where, values), order, limit)
+
+    def _read(
+        self, index: str, further: Condition, order: str, limit: int
+    ) -> list[Job]:
+        where, values = self._condition
+        statement = self._statement.format(
+            index=index, where=f"{where} AND {further[0]}", order=order
+        )
+        asked = (*values, *further[1], limit)
+        return list(rows.jobs_from(self._db.execute(statement, asked)))
