@@ -68,6 +68,13 @@ def test_a_share_that_is_no_cap_is_said(
     assert not list(enforcing.hints(gpus.state, queue, anywhere))
 
 
+def test_nothing_is_enforced_of_gpus_that_were_only_declared(gpus: Brokerage) -> None:
+    gpus.join("bare", "{cpu:2, gpu:1}", enforces=("gpu-memory", "mps"))
+    asked: dict[str, Any] = {"require": "{gpu:0.5}", "enforce": "warn"}
+    said = gpus.refused(NeverFits, lambda: gpus.enqueue(**asked, worker="bare"))
+    assert "can enforce its GPUs" in said
+
+
 def test_enforcing_nothing_is_said(gpus: Brokerage) -> None:
     job = gpus.enqueue(require="{cpu:1}", enforce="warn", worker="lab")
     spec = gpus.state.specs[gpus.state.jobs[job].spec]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits
-from grass.model.enforcement import can_enforce, wanted
+from grass.model.enforcement import GPU_MEMORY, MPS, can_enforce, wanted
 from grass.model.jobs.spec import Spec, least_request
 from grass.model.queue import Queue
 from grass.model.worker import Worker
@@ -52,8 +52,15 @@ def _missing(state: State, queue: Queue, spec: Spec) -> list[str]:
     return [
         what
         for what in asked
-        if not any(can_enforce(what, one.enforces) for one in workers)
+        if not any(can_enforce(what, _features(one)) for one in workers)
     ]
+
+
+def _features(worker: Worker) -> tuple[str, ...]:
+    """Return what a worker enforces; GPUs that were only declared are not watched."""
+    if worker.found.get("vram"):
+        return worker.enforces
+    return tuple(one for one in worker.enforces if one not in (MPS, GPU_MEMORY))
 
 
 def may_run(worker: Worker, queue: Queue, spec: Spec) -> bool:
