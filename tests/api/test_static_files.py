@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import os
+import subprocess
+import tomllib
 from base64 import b64encode
 from pathlib import Path
 
@@ -108,6 +110,19 @@ def test_every_reply_keeps_to_itself(folder: Path) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_no_file_of_the_page_is_left_out_of_the_wheel() -> None:
+    root = Path(__file__).parents[2]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {"packages": ["src/grass"]}
+    # What git ignores is left out, too.
+    files = [str(path) for path in Path(STATIC).rglob("*") if path.is_file()]
+    ignored = subprocess.run(
+        ["git", "check-ignore", *files], cwd=root, capture_output=True, text=True
+    )
+    assert ignored.stdout == ""
 
 
 def test_the_page_is_there() -> None:

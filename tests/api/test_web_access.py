@@ -205,6 +205,8 @@ def test_a_process_of_another_user_is_refused_whatever_it_shows(tmp_path: Path) 
 def test_a_link_logs_in_once(tmp_path: Path) -> None:
     async def story(_api: Api, app: WebApp) -> None:
         token = app.sessions.new_one_time("uid:0", "read", time.time())
+        ahead = await ask(app, "HEAD", f"/login?token={token}", {"host": HOST})
+        assert (ahead.status, "set-cookie" in ahead.headers) == (200, False)
         first = await ask(app, "GET", f"/login?token={token}", {"host": HOST})
         assert (first.status, first.headers["location"]) == (303, "/")
         flags = first.headers["set-cookie"].lower()

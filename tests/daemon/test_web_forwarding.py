@@ -1,16 +1,19 @@
 """The page of a broker on another machine, served by a command there."""
 
+import contextlib
 import http.client
 import json
+import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.support.browsing import OF_THE_PAGE, Browser
 from tests.support.homes import GrassHome
 from tests.support.machines import Machine, join, new_line
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.daemon
 
@@ -71,6 +74,34 @@ def test_a_stream_is_passed_on_as_it_comes(hub: GrassHome, machine: Machine) -> 
         with pytest.raises((http.client.IncompleteRead, OSError)):
             stream.read()
     assert browser.get(SESSION).status == 401
+
+
+def test_a_tab_that_is_closed_leaves_no_connection(
+    hub: GrassHome, machine: Machine
+) -> None:
+    laptop = machine("laptop")
+    laptop.ok("join", "--name", "ada", new_line(hub, "--role", "read"))
+    command, browser = forwarding(laptop)
+
+    def connections() -> int:
+        return connections_to(hub, command.pid)
+
+    with browser.begin("GET", "/api/v1/events/stream", OF_THE_PAGE) as stream:
+        assert stream.readline().startswith(b"id: ")
+        until(connections, "the stream has no connection", lambda now: now == 1)
+    until(connections, "a connection stayed open", lambda now: now == 0)
+
+
+def connections_to(broker: GrassHome, pid: int) -> int:
+    """Count the open connections of a process to a broker on loopback."""
+    port = broker.client.overview()["daemon"]["tcp"]["address"].rpartition(":")[2]
+    own = set[str]()
+    for entry in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            own.add(os.readlink(entry.path))
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    ends = f"0100007F:{int(port):04X}", "01"
+    return sum((row[2], row[3]) == ends and f"socket:[{row[9]}]" in own for row in rows)
 
 
 def test_on_a_worker_the_page_is_the_brokers(hub: GrassHome, machine: Machine) -> None:

@@ -67,6 +67,7 @@ def _forward(values: Values, client: Client, route: BrokerRoute) -> int:
     port = _port(values)
     # Now, and not when the page asks: is it there, and may this token look?
     client.session()
+    client.close()
     import asyncio
 
     from grass.daemon.web_forwarding import serve_page
