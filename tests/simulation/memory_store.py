@@ -263,6 +263,9 @@ class MemoryStore:
         known = self.disk.removals.get(number)
         return [] if known is None else list(known.paths)
 
+    def release(self) -> None:
+        """Do nothing: no thread has a connection."""
+
     def close(self) -> None:
         """Close the store; may be called twice."""
 

@@ -5,7 +5,9 @@ job is at the time is not.
 """
 
 from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import TypeVar
 
 from grass.broker.core.jobs import queues
 from grass.broker.shell.service import Broker
@@ -15,6 +17,8 @@ from grass.model.selectors import Selection
 from grass.store import JobFilter, Store
 from grass.store.interface import JobDetails
 
+T = TypeVar("T")
+
 MOST_AT_ONCE = 200
 """Selectors other than ids: SQLite limits how deep they nest."""
 
@@ -22,13 +26,22 @@ MOST_AT_ONCE = 200
 async def select(broker: Broker, texts: list[str]) -> list[int]:
     """Resolve selectors into ids, in order."""
     selections = read_selectors(texts)
-    ids = await broker.read(partial(_selected, selections=selections))
+    read = reading(broker, selections)
+    ids = await read(partial(_selected, selections=selections))
     for text, selection in zip(texts, selections, strict=True):
         if selection.queue is not None:
             queues.find(broker.state, selection.queue)
         elif _misses(selection, ids):
             raise _unknown(text)
     return ids
+
+
+def reading(
+    broker: Broker, selections: Iterable[Selection]
+) -> Callable[[Callable[[Store], T]], Awaitable[T]]:
+    """Return how to read what selectors mean: names are looked through apart."""
+    by_name = any(one.name is not None for one in selections)
+    return broker.scan if by_name else broker.read
 
 
 async def with_dependents(broker: Broker, ids: list[int]) -> list[int]:

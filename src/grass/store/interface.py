@@ -268,5 +268,8 @@ class Store(Protocol):
     def removal_paths(self, number: int) -> list[str]:
         """Give the files of a removal; none if it is not known."""
 
+    def release(self) -> None:
+        """Close what this thread has open to read: it leaves."""
+
     def close(self) -> None:
         """Close the database; may be called twice."""

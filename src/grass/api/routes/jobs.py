@@ -67,7 +67,13 @@ from grass.queries.documents import (
 from grass.queries.explanations import end_estimate, explanation
 from grass.queries.job_documents import outcome_document
 from grass.queries.listing import RECENT_SHOWN, Rows, listing
-from grass.queries.selection import check_known, job_of, select, with_dependents
+from grass.queries.selection import (
+    check_known,
+    job_of,
+    reading,
+    select,
+    with_dependents,
+)
 from grass.queries.usage_documents import usage_fields
 from grass.store import JobFilter
 from grass.store.interface import Sorting
@@ -129,7 +135,8 @@ async def page(request: Request) -> JsonObject:
         return await _sorted(request, wanted, order, limit)
     if wanted.before is None and wanted.after is None:
         await check_known(context_of(request).broker, query.getlist("select"))
-    found = await context_of(request).broker.read(lambda db: db.jobs(wanted, limit + 1))
+    read = reading(context_of(request).broker, wanted.selections)
+    found = await read(lambda db: db.jobs(wanted, limit + 1))
     usage = switch(query.get("usage"))
     shown = await presenter(request).jobs(viewer(request), found[:limit], usage=usage)
     more = found[limit - 1].job.id if len(found) > limit else None
@@ -143,7 +150,8 @@ async def _sorted(
     query, broker = request.query_params, context_of(request).broker
     if order.place is None:
         await check_known(broker, query.getlist("select"))
-    found = await broker.read(lambda db: db.sorted_jobs(wanted, order, limit))
+    read = reading(broker, wanted.selections)
+    found = await read(lambda db: db.sorted_jobs(wanted, order, limit))
     usage = switch(query.get("usage"))
     shown = await presenter(request).jobs(viewer(request), found.jobs, usage=usage)
     return {"jobs": shown, "next": cursor_of(found.next), "total": found.totals}
@@ -155,7 +163,8 @@ async def _view(request: Request, limit: int) -> JsonObject:
     wanted = job_filter(query)
     members = wanted.by_id or switch(query.get("members"))
     rows = Rows(limit, limit, min(RECENT_SHOWN, limit // 2), members, in_all=limit)
-    found = await broker.read(lambda db: listing(db, wanted, rows))
+    read = reading(broker, wanted.selections)
+    found = await read(lambda db: listing(db, wanted, rows))
     usage = switch(query.get("usage"))
     shown = await presenter(request).listing(viewer(request), found, usage=usage)
     return {**shown, "next": None}

@@ -20,6 +20,7 @@ from grass.broker.shell.device_requests import DeviceRequests
 from grass.broker.shell.input_streams import InputStreams
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
+from grass.broker.shell.readers import Readers
 from grass.broker.shell.usage_requests import UsageRequests
 from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
@@ -71,12 +72,11 @@ class Broker:
         self._links = Links(self)
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
-        self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._readers = Readers(store)
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         """For the rounds: all callers wait while these do."""
-        for pool in (self._readers, self._lookups):
-            # Its thread is made now: one that is short of processes gives none later.
-            pool.submit(int)
+        # Its thread is made now: one that is short of processes gives none later.
+        self._lookups.submit(int)
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
         """When the next tick is due, and its timer, which uvloop may give no time."""
         self._wall_clock = WallClock(self._tick)
@@ -104,8 +104,11 @@ class Broker:
 
     async def read(self, query: Callable[[Store], T]) -> T:
         """Run a query without holding anything up; all it reads is of one commit."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, _read, query, self._store)
+        return await self._readers.read(query)
+
+    async def scan(self, query: Callable[[Store], T]) -> T:
+        """Run a query that may look at all jobs, as there is no index for it."""
+        return await self._readers.scan(query)
 
     def unfinished(self, job: int) -> bool:
         """Tell whether a job has not ended, or its end is not committed yet."""
@@ -271,7 +274,7 @@ class Broker:
                     await asyncio.sleep(0)
         finally:
             writer.stop()
-            self._readers.shutdown()
+            self._readers.stop()
             self._lookups.shutdown()
             self._wall_clock.close()
 
@@ -382,11 +385,6 @@ class Broker:
     def _tick(self) -> None:
         self._timer = None
         self._post(TimerFired(), None)
-
-
-def _read(query: Callable[[Store], T], store: Store) -> T:
-    with store.consistent():
-        return query(store)
 
 
 def _now_us() -> int:

@@ -310,6 +310,14 @@ class SqliteStore:
         except _FAILURES as error:
             raise storage_error(error, self.path) from error
 
+    def release(self) -> None:
+        """Close the connection of this thread, which reads no more."""
+        known: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if known is not None:
+            del self._local.reader
+            self._readers.remove(known)
+            known.close()
+
     def close(self) -> None:
         """Close the database; may be called twice."""
         # The last connection to be closed copies the log, if it may write. After a
