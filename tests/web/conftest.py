@@ -1,6 +1,17 @@
 """The fixtures of tests with a real browser."""
 
 from tests.support.browser import box, browser, chromium, look, page, serving
-from tests.support.fixtures import cold, gpus
+from tests.support.fixtures import cold, fifo, gate, gpus
 
-__all__ = ["box", "browser", "chromium", "cold", "gpus", "look", "page", "serving"]
+__all__ = [
+    "box",
+    "browser",
+    "chromium",
+    "cold",
+    "fifo",
+    "gate",
+    "gpus",
+    "look",
+    "page",
+    "serving",
+]

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.support.browser import PHONE, Look, sideways, violations
+from tests.support.fifo import Fifo
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.patience import until
@@ -57,6 +58,18 @@ def test_a_failure_shows_its_last_line(page: Page, box: GrassHome) -> None:
     row = rows(page, "Last failures").filter(has_text=str(job))
     expect(row).to_contain_text("exit 3")
     expect(row.get_by_text(text)).to_be_visible()
+
+
+def test_the_last_failure_comes_first(page: Page, box: GrassHome, gate: Fifo) -> None:
+    late = box.enqueue("-c", "0", "--", "sh", "-c", f"read x < {gate}; exit 3")
+    early = box.enqueue("-c", "0", "--", "sh", "-c", "exit 4")
+    box.wait(early)
+    failed = rows(page, "Last failures")
+    expect(failed).to_have_count(1)
+    gate.tell()
+    box.wait(late)
+    expect(failed).to_have_count(2)
+    expect(failed.first).to_contain_text("exit 3")
 
 
 def test_rows_keep_their_places_under_the_pointer(page: Page, box: GrassHome) -> None:

@@ -172,7 +172,7 @@ function Notices() {
   const daemon = overview.value?.daemon;
   const upgraded = session.value && streamedVersion.value && streamedVersion.value !== session.value.version;
   return html`
-    ${isStale() && html`<p class="notice notice-wrong" role="status">
+    ${isStale() && html`<p class="notice notice-wrong notice-gone" role="status">
       The daemon does not answer. This is how it was ${brief((Date.now() - heardAt.value) / 1000)} ago;
       running jobs run on. <code>grass start</code> brings it back.
     </p>`}

@@ -27,15 +27,16 @@ export function GpuCard({ worker, gpu }) {
         ${gpu.drained && html`<span class="tag">drained</span>`}
         <${Menu} items=${itemsFor("unit", [unit])} label=${`actions on ${title}`} />
       </header>
-      ${gpu.fault && html`<p class="fault">${gpu.fault}</p>`}
-      <div class="gpu-busy">
-        <span class="busy"><b>${gpu.utilization ?? "–"}</b>%</span>
-        <${Sparkline} values=${history ?? NOTHING} label=${busyWords(title, history)} />
-      </div>
+      ${gpu.fault
+        ? html`<p class="gpu-busy fault" title=${gpu.fault}>${gpu.fault}</p>`
+        : html`<div class="gpu-busy">
+            <span class="busy"><b>${gpu.utilization ?? "–"}</b>%</span>
+            <${Sparkline} values=${history ?? NOTHING} label=${busyWords(title, history)} />
+          </div>`}
       <${Memory} gpu=${gpu} />
       <${Who} gpu=${gpu} />
       <footer>
-        <span>${gpu.temperature === null ? "–" : `${gpu.temperature} °C`}</span>
+        <span>${gpu.temperature === null ? "" : `${gpu.temperature} °C`}</span>
         <span>${power(gpu)}</span>
       </footer>
     </section>

@@ -6,7 +6,7 @@ import { Menu, itemsFor } from "../components/menu.mjs";
 import { Prose } from "../components/prose.mjs";
 import { now } from "../state.mjs";
 import { html } from "../ui.mjs";
-import { age, amount, brief, plural } from "../words.mjs";
+import { age, amount, brief, inLocalTime, plural } from "../words.mjs";
 import { GpuCard } from "./gpu_card.mjs";
 import { useDriver } from "./readings.mjs";
 
@@ -69,7 +69,8 @@ function Machine({ worker, device }) {
         </div>
         <${Menu} items=${itemsFor("worker", [worker])} label=${`actions on ${worker.name}`} />
       </header>
-      ${device?.problem && html`<p class="fault">${device.problem}</p>`}
+      ${device?.problem && worker.connected && html`<p class="fault">
+        <${Prose} text=${inLocalTime(device.problem, now.value)} /></p>`}
       ${gpus.length > 0 && html`<div class="gpus">
         ${gpus.map((gpu) => html`<${GpuCard} key=${gpu.unit} worker=${worker.name} gpu=${gpu} />`)}
       </div>`}

@@ -113,7 +113,7 @@ export const failures = signal(null);
 export function useFailures(count) {
   useEffect(() => {
     if (count === undefined) return;
-    read("/jobs", { state: ["failed", "lost"], order: "newest", limit: MOST_FAILURES }).then(
+    read("/jobs", { state: ["failed", "lost"], order: "-ended", limit: MOST_FAILURES }).then(
       ({ jobs }) => { failures.value = jobs; },
       () => {},
     );
