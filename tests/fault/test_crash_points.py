@@ -17,8 +17,9 @@ from grass.client.connection import Broken
 from grass.errors import GrassError
 from grass.keeper import crash_points
 from tests.fault.witness import Verdict, judge, line
+from tests.support.fifo import Fifo
 from tests.support.homes import GRASS, GrassHome
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.daemon
 
@@ -118,6 +119,11 @@ class Doomed:
         command = line(self.ledger, number, seconds)
         return {"command": command, "name": str(number), "require": "{cpu:0.25}"}
 
+    def has_started(self, id: int) -> bool:
+        """Tell whether a job runs or has ended."""
+        job = self.home.client.job(id)
+        return job["pid"] is not None or job["finished_at"] is not None
+
     def finish(self) -> Verdict:
         """Start another daemon, enqueue the rest, and tell how all of it ended."""
         self.client.close()
@@ -170,14 +176,21 @@ def test_a_keeper_killed_there_takes_at_most_what_only_it_saw(doomed: Doomed) ->
 
 
 @pytest.mark.parametrize("doomed", ["keeper.before-spawn:9"], indirect=True)
-def test_a_keeper_killed_among_many_starts_costs_one_of_them(doomed: Doomed) -> None:
+def test_a_keeper_killed_among_many_starts_costs_one_of_them(
+    doomed: Doomed, gate: Fifo
+) -> None:
     doomed.enqueue_until(lambda: len(doomed.numbers) == 1)
+    doomed.home.wait(*doomed.numbers)
     # They ask for nothing, so all of them start at once; the next keeper has fewer to
-    # start than would have it killed as well.
+    # start than would have it killed as well. None ends before that one watches it.
     jobs = [{**doomed.job(number), "require": "{}"} for number in range(2, JOBS + 1)]
+    for job in jobs:
+        job["command"] = f"read x < {gate}; {job['command']}"
     body = {"jobs": jobs, "directory": str(doomed.home.desk)}
     first = doomed.client.once("POST", "/jobs", body)["first"]
     doomed.numbers |= {first + place: place + 2 for place in range(JOBS - 1)}
+    until(lambda: all(map(doomed.has_started, doomed.numbers)), "some do not start")
+    gate.tell(times=len(jobs))
     doomed.home.wait(*doomed.numbers)
     verdict = judge(doomed.home, doomed.ledger, doomed.numbers)
     assert verdict.fine
