@@ -42,3 +42,24 @@ def test_a_command_that_looks_imports_little(
         env={**surroundings, "GRASS_AUTOSTART": "0"},
     )
     assert set(ran.stdout.split()) & FORBIDDEN == set()
+
+
+STARTING = """
+import sys
+from grass.cli.commands import start
+start.warn_of_unreported([])
+print(*sys.modules)
+"""
+
+
+def test_starting_a_daemon_imports_nothing_of_its_store(
+    surroundings: dict[str, str],
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", STARTING],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=surroundings,
+    )
+    assert set(ran.stdout.split()) & {"msgspec", "sqlite3", "asyncio"} == set()

@@ -14,7 +14,6 @@ from grass.client.credentials import Credentials, Known
 from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, NoBroker, UsageError
-from grass.model.access import may_work
 from grass.model.addresses import Address, read_address
 
 DEFAULT_LEASE_S = 60.0
@@ -87,6 +86,13 @@ def checked(hosting: Hosting) -> Hosting:
     return hosting._replace(is_worker_only=worker_only)
 
 
+def _may_work(known: Known) -> bool:
+    # Imported on use: most machines have joined no broker.
+    from grass.model.access import may_work
+
+    return may_work(known.role)
+
+
 def remote_broker(home: Home, hosting: Hosting) -> RemoteBroker | None:
     """Return the broker that this daemon works for; None: it has its own."""
     if hosting.stays_broker:
@@ -95,7 +101,7 @@ def remote_broker(home: Home, hosting: Hosting) -> RemoteBroker | None:
     joined = Credentials.load(home)
     known = next(filter(None, map(joined.by_address, hosting.connect)), None)
     known = known or joined.current()
-    if known is None or not may_work(known.role):
+    if known is None or not _may_work(known):
         if not hosting.is_worker_only:
             _refuse_lease(hosting)
             return None

@@ -30,10 +30,12 @@ ANSWER_S = 3.0
 
 def warn_of_unreported(words: Sequence[str]) -> None:
     """Warn of jobs here that a daemon with these options will not report."""
-    from grass.daemon.database_loss import own_cluster
-
     works_for = remote_broker_of(words)
     running = _running()
+    if works_for is None and not running:
+        return
+    from grass.daemon.database_loss import own_cluster
+
     own = running.pop(own_cluster(home()) or "", 0)
     if works_for is not None:
         _warn_of_own(_unfinished_in_own_queue() or own)
