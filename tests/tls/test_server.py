@@ -83,7 +83,7 @@ def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_the_documented_lines_make_a_broker_s_certificate(tmp_path: Path) -> None:
-    key, path = certificate(tmp_path, key="rsa:4096")
+    key, path = certificate(tmp_path)
     store = keystore(tmp_path, key, path)
     found = identity(str(tmp_path), str(store), PASSPHRASE.encode)
     der = ssl.PEM_cert_to_DER_cert(path.read_text())
