@@ -21,6 +21,7 @@ import { ENDED, plural, UNSTARTED } from "./words.mjs";
  * @property {(things: any[], more?: object) => object | undefined} body
  * @property {boolean} [asks] whether it is confirmed, with the count, before it is done
  * @property {boolean} [danger]
+ * @property {boolean} [form] a form of a view asks what it needs; menus leave it out
  */
 
 const select = (/** @type {Job[]} */ jobs, /** @type {object} */ more = {}) => ({
@@ -53,6 +54,13 @@ export const ACTIONS = [
   { id: "forget-worker", label: "Forget", past: "forgotten", key: "f", endpoint: "DELETE /workers/{name}", command: "workers", right: "admin", target: "worker", applies: (worker) => !worker.connected, body: () => undefined, asks: true, danger: true },
   { id: "drain-unit", label: "Drain", past: "drained", key: "d", endpoint: "POST /drain", command: "drain", right: "operate", target: "unit", applies: (unit) => !unit.drained, body: ([unit]) => ({ unit: unit.unit, worker: unit.worker }) },
   { id: "resume-unit", label: "Resume", past: "resumed", key: "r", endpoint: "POST /resume", command: "resume", right: "operate", target: "unit", applies: (unit) => unit.drained, body: ([unit]) => ({ unit: unit.unit, worker: unit.worker }) },
+  { id: "add-queue", label: "New queue", past: "created", key: "", endpoint: "PUT /queues/{name}", command: "create-queue", right: "operate", target: "queue", applies: () => true, body: (_, more) => more, form: true },
+  { id: "limit-queue", label: "Change its limits", past: "changed", key: "", endpoint: "PATCH /queues/{name}", command: "edit-queue", right: "operate", target: "queue", applies: () => true, body: (_, more) => more, form: true },
+  { id: "add-unit", label: "Add units", past: "added", key: "", endpoint: "POST /capacity/add", command: "capacity", right: "operate", target: "unit", applies: () => true, body: ([unit], more) => ({ worker: unit.worker, ...more }), form: true },
+  { id: "remove-unit", label: "Remove", past: "removed", key: "x", endpoint: "POST /capacity/remove", command: "capacity", right: "operate", target: "unit", applies: (unit) => unit.declared, body: ([unit]) => ({ unit: unit.unit, worker: unit.worker }), asks: true, danger: true },
+  { id: "prioritize", label: "Change its priority", past: "moved", key: "", endpoint: "POST /jobs/edit", command: "edit", right: "operate", own, target: "job", applies: is(...UNSTARTED), body: select, form: true },
+  { id: "enqueue", label: "New job", past: "enqueued", key: "", endpoint: "POST /jobs", command: "enqueue", right: "submit", target: "daemon", applies: () => true, body: (_, more) => more, form: true },
+  { id: "plan", label: "Check it", past: "checked", key: "", endpoint: "POST /jobs/plan", command: "enqueue", right: "submit", target: "daemon", applies: () => true, body: (_, more) => more, form: true },
   { id: "pause-all", label: "Pause all queues", past: "paused", key: "p", endpoint: "POST /pause", command: "pause", right: "operate", target: "daemon", applies: (daemon) => !daemon.paused, body: () => ({}) },
   { id: "resume-all", label: "Resume all queues", past: "resumed", key: "r", endpoint: "POST /resume", command: "resume", right: "operate", target: "daemon", applies: (daemon) => daemon.paused, body: () => ({}) },
 ];
@@ -65,8 +73,15 @@ export const ACTIONS = [
  */
 export function actionsFor(target, things) {
   return ACTIONS.filter(
-    (one) => one.target === target && things.some((thing) => offered(one, thing)),
+    (one) => !one.form && one.target === target && things.some((thing) => offered(one, thing)),
   );
+}
+
+/** The row of this id. @param {string} id */
+export function actionOf(id) {
+  const found = ACTIONS.find((one) => one.id === id);
+  if (!found) throw new Error(`no action ${id}`);
+  return found;
 }
 
 /** @param {Action} action @param {any} thing */

@@ -96,6 +96,7 @@ export interface Worker {
   capacity: Amounts;
   free: Amounts;
   drained: Record<string, string[]>;
+  origin?: Record<string, Record<string, string>>;
 }
 
 export interface Queue {

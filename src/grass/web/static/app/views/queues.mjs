@@ -1,8 +1,157 @@
-import { Empty } from "../components/empty.mjs";
-import { html } from "../ui.mjs";
+// Queues with their limits and the order of what waits in them, and the workers with
+// their units.
 
-/** @param {{params: Record<string, string>}} props */
-export default function Queues(props) {
-  void props;
-  return html`<${Empty} title="This view is being built" />`;
+import { actionOf, offered, perform } from "../actions.mjs";
+import { Dialog } from "../components/dialog.mjs";
+import { Icon } from "../components/icon.mjs";
+import { itemsFor, Menu } from "../components/menu.mjs";
+import { complain, say } from "../components/toast.mjs";
+import { may, overview } from "../state.mjs";
+import { html, useId, useState } from "../ui.mjs";
+import { units } from "../words.mjs";
+import { WaitingOrder } from "./waiting_order.mjs";
+import { Workers } from "./workers.mjs";
+
+/** @typedef {import("../documents.mjs").Queue} Queue */
+
+export default function Queues() {
+  const known = overview.value;
+  const [making, setMaking] = useState(false);
+  if (!known) return html`<p class="muted">Reading the queues…</p>`;
+  return html`
+    <div class="queues">
+      <section aria-labelledby="queues-head">
+        <div class="section-head">
+          <h2 id="queues-head">Queues</h2>
+          ${may("operate") && html`<button type="button" onClick=${() => setMaking(true)}><${Icon} name="new" size=${14} />New queue</button>`}
+        </div>
+        <div class="queue-list">
+          ${known.queues.map((one) => html`<${QueueCard} key=${one.name} queue=${one} />`)}
+        </div>
+      </section>
+      <${Workers} workers=${known.workers} />
+      ${making && html`<${QueueForm} onClose=${() => setMaking(false)} />`}
+    </div>
+  `;
+}
+
+/** @param {{queue: Queue}} props */
+function QueueCard({ queue }) {
+  const [open, setOpen] = useState(false);
+  const [editing, setEditing] = useState(false);
+  const items = itemsFor("queue", [queue]);
+  if (offered(actionOf("limit-queue"), queue)) {
+    items.unshift({ label: "Change its limits", key: "l", run: () => setEditing(true) });
+  }
+  return html`
+    <article class="card queue" aria-label=${`queue ${queue.name}`}>
+      <header>
+        <h3>${queue.name}</h3>
+        ${queue.paused && html`<span class="mark-held"><${Icon} name="pause" size=${12} />paused</span>`}
+        <span class="queue-counts">
+          <b>${queue.running}</b> running${queue.max_running !== null && html` of at most <b>${queue.max_running}</b>`},
+          ${" "}<b>${queue.waiting}</b> waiting
+        </span>
+        <${Menu} items=${items} label=${`actions of ${queue.name}`} />
+      </header>
+      ${queue.paused_reason && html`<p class="muted">${queue.paused_reason}</p>`}
+      <${Views} queue=${queue} />
+      ${queue.waiting > 0 && html`
+        <button type="button" class="quiet unfold" aria-expanded=${open} onClick=${() => setOpen(!open)}>
+          <${Icon} name=${open ? "up" : "down"} size=${14} />${open ? "Hide" : "Show"} the order
+        </button>
+        ${open && html`<${WaitingOrder} queue=${queue.name} />`}
+      `}
+      ${editing && html`<${LimitForm} queue=${queue} onClose=${() => setEditing(false)} />`}
+    </article>
+  `;
+}
+
+/** What a queue sees of each worker. @param {{queue: Queue}} props */
+function Views({ queue }) {
+  const names = new Map(overview.value?.workers.map((one) => [one.id, one.name]));
+  const shown = Object.entries(queue.views).filter(([, view]) => Object.keys(view.capacity).length || view.command.length);
+  if (shown.length === 0) return html`<p class="muted">Sees every unit of every worker.</p>`;
+  return shown.map(([worker, view]) => html`
+    <p class="muted" key=${worker}>
+      ${names.get(worker) ?? worker}: <span class="mono">${units(view.capacity) || "all units"}</span>
+      ${view.command.length > 0 && html`, runs <span class="mono">${view.command.join(" ")} …</span>`}
+    </p>
+  `);
+}
+
+/** @param {{onClose: () => void}} props */
+function QueueForm({ onClose }) {
+  const fields = [
+    { name: "name", label: "Name", hint: "letters, digits, `_`, `-`, `.`" },
+    { name: "capacity", label: "Units of this machine", hint: "as JSON5: {gpu:{'0':1,'1':1}}; empty: all of them", code: true },
+    { name: "max_running", label: "Running at most", hint: "empty: no limit", number: true },
+  ];
+  const send = (/** @type {Record<string, string>} */ given) => {
+    const { name, ...rest } = given;
+    return perform(actionOf("add-queue"), [{ name }], filled(rest));
+  };
+  return html`<${Form} title="New queue" confirm="Create" fields=${fields} send=${send} onClose=${onClose} />`;
+}
+
+/** @param {{queue: Queue, onClose: () => void}} props */
+function LimitForm({ queue, onClose }) {
+  const fields = [
+    { name: "max_running", label: "Running at most", hint: "empty: no limit", number: true, value: queue.max_running },
+    { name: "max_fails", label: "Pause after failures", hint: "empty: never", number: true, value: queue.max_fails },
+  ];
+  const send = (/** @type {Record<string, string>} */ given) => {
+    const limits = Object.fromEntries(Object.entries(given).map(([name, text]) => [name, text ? Number(text) : null]));
+    return perform(actionOf("limit-queue"), [queue], limits);
+  };
+  return html`<${Form} title=${`Limits of ${queue.name}`} confirm="Change" fields=${fields} send=${send} onClose=${onClose} />`;
+}
+
+/** What was filled in, numbers as numbers. @param {Record<string, string>} given */
+function filled(given) {
+  const kept = Object.entries(given).filter(([, text]) => text !== "");
+  return Object.fromEntries(kept.map(([name, text]) => [name, name.startsWith("max_") ? Number(text) : text]));
+}
+
+/**
+ * A dialog with a few fields; what the daemon refuses is said inside it.
+ * @typedef {{name: string, label: string, hint: string, number?: boolean, code?: boolean, value?: any}} Field
+ * @param {{title: string, confirm: string, fields: Field[], onClose: () => void,
+ *   send: (given: Record<string, string>) => Promise<{text: string}>}} props
+ */
+export function Form({ title, confirm, fields, send, onClose }) {
+  const [problem, setProblem] = useState("");
+  const id = useId();
+  const submit = async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+    const given = Object.fromEntries(fields.map((one) => [one.name, String(data.get(one.name) ?? "").trim()]));
+    try {
+      const { text } = await send(given);
+      say(text);
+      onClose();
+    } catch (error) {
+      if (!(error instanceof Error)) complain(error);
+      else setProblem([error.message, "hint" in error ? error.hint : ""].filter(Boolean).join(": "));
+    }
+  };
+  return html`
+    <${Dialog} title=${title} onClose=${onClose}>
+      <form class="form" onSubmit=${submit}>
+        ${fields.map((one) => html`
+          <div class="form-field" key=${one.name}>
+            <label for=${id + one.name}>${one.label}</label>
+            <input id=${id + one.name} name=${one.name} type="text" inputmode=${one.number ? "numeric" : undefined} pattern=${one.number ? "[0-9]*" : undefined}
+              class=${one.code ? "mono" : ""} autocomplete="off" defaultValue=${one.value ?? ""} aria-describedby=${`${id}${one.name}-hint`} />
+            <span class="muted" id=${`${id}${one.name}-hint`}>${one.hint}</span>
+          </div>
+        `)}
+        ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+        <footer class="buttons">
+          <button type="button" onClick=${onClose}>Keep</button>
+          <button type="submit" class="primary">${confirm}</button>
+        </footer>
+      </form>
+    <//>
+  `;
 }

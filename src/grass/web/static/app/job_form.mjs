@@ -1,0 +1,125 @@
+// What a form says about jobs, as the body of a call and as a command line.
+
+import { commandLine } from "./words.mjs";
+
+/**
+ * @typedef {object} Draft
+ * @property {string} name
+ * @property {string} queue
+ * @property {string} project
+ * @property {string} gpu
+ * @property {string} vram
+ * @property {string} cpu
+ * @property {string} ram
+ * @property {string} require JSON5, in place of the four above
+ * @property {string} priority
+ * @property {string} limit
+ * @property {string} after
+ * @property {string} output
+ * @property {string} cwd
+ * @property {boolean} hold
+ */
+
+/** @type {Draft} */
+export const EMPTY = {
+  name: "", queue: "", project: "", gpu: "", vram: "", cpu: "", ram: "", require: "",
+  priority: "", limit: "", after: "", output: "", cwd: "", hold: false,
+};
+
+const SHORT = { gpu: "-g", vram: "--vram", cpu: "-c", ram: "-m" };
+const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
+
+/** Seconds of `90`, `90s`, `2h`, `1h30m`; null: it is none. @param {string} text */
+export function seconds(text) {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (!/^(\d+[smhd])+$/.test(text)) return null;
+  return [...text.matchAll(/(\d+)([smhd])/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * UNITS[/** @type {keyof typeof UNITS} */ (unit)],
+    0,
+  );
+}
+
+/** What is wrong with a draft, by field; the daemon checks the rest.
+ * @param {Draft} draft @returns {Partial<Record<keyof Draft, string>>} */
+export function problems(draft) {
+  const found = /** @type {Partial<Record<keyof Draft, string>>} */ ({});
+  for (const kind of /** @type {("gpu" | "cpu")[]} */ (["gpu", "cpu"])) {
+    if (draft[kind] && !/^\d*\.?\d+$/.test(draft[kind])) found[kind] = "a number such as 1 or 0.5";
+  }
+  if (draft.limit && seconds(draft.limit) === null) found.limit = "a time such as 90s, 30m or 2h";
+  if (draft.priority && !/^-?\d+$/.test(draft.priority)) found.priority = "a whole number";
+  return found;
+}
+
+/** What a draft asks for, beside or in place of the queue's default. @param {Draft} draft */
+function request(draft) {
+  if (draft.require.trim()) return { require: draft.require.trim() };
+  const given = {
+    gpu: draft.gpu && Number(draft.gpu),
+    cpu: draft.cpu && Number(draft.cpu),
+    vram: draft.vram.trim(),
+    ram: draft.ram.trim(),
+  };
+  const asked = Object.entries(given).filter(([, value]) => value !== "");
+  return asked.length ? { require_also: Object.fromEntries(asked) } : {};
+}
+
+/** The fields of a job that a draft fills. @param {Draft} draft */
+export function jobFields(draft) {
+  const { name, queue, project, output, cwd, hold } = draft;
+  const texts = Object.entries({ name, queue, project, output, cwd }).filter(([, text]) => text.trim());
+  return {
+    ...Object.fromEntries(texts.map(([key, text]) => [key, text.trim()])),
+    ...(output.trim() && { output: inDirectory(output.trim(), cwd) }),
+    ...request(draft),
+    ...(draft.priority && { priority: Number(draft.priority) }),
+    ...(draft.limit && { time_limit_s: seconds(draft.limit) }),
+    ...(draft.after.trim() && { after: draft.after.trim().split(/[\s,]+/) }),
+    ...(hold && { hold }),
+  };
+}
+
+/** A file of a job, in its directory unless the path is absolute. @param {string} file @param {string} cwd */
+function inDirectory(file, cwd) {
+  return file.startsWith("/") || !cwd.trim() ? file : `${cwd.trim().replace(/\/$/, "")}/${file}`;
+}
+
+/** The body of one call for all rows: they are added together, or none of them.
+ * @param {Draft} draft @param {import("./job_rows.mjs").Row[]} rows @param {string} [key] */
+export function enqueueBody(draft, rows, key) {
+  const jobs = rows.map(({ name, output, command, fields = {} }) => {
+    const { priority, ...others } = fields;
+    return {
+      command,
+      ...others,
+      ...(name && { name }),
+      ...(output && { output: inDirectory(output, fields.cwd ?? draft.cwd) }),
+      ...(priority && { priority: Number(priority) }),
+    };
+  });
+  return { jobs, defaults: jobFields(draft), ...(key && { key }) };
+}
+
+/** A key by which a call that is repeated adds nothing a second time. */
+export function newKey() {
+  const random = crypto.getRandomValues(new Uint32Array(3));
+  return `${Math.floor(Date.now() / 1000).toString(16)}-${[...random].map((one) => one.toString(16)).join("")}`;
+}
+
+/** The same as a command to type. @param {Draft} draft @param {string} command */
+export function asCommand(draft, command) {
+  const words = ["grass", "enqueue"];
+  if (draft.queue && draft.queue !== "default") words.push(draft.queue);
+  if (draft.require.trim()) words.push("--require", draft.require.trim());
+  else {
+    for (const [kind, option] of Object.entries(SHORT)) {
+      const value = draft[/** @type {keyof typeof SHORT} */ (kind)].trim();
+      if (value) words.push(option, value);
+    }
+  }
+  const named = { "--name": draft.name, "--project": draft.project, "--priority": draft.priority, "--time-limit": draft.limit, "--output": draft.output, "--cwd": draft.cwd };
+  for (const [option, value] of Object.entries(named)) if (value.trim()) words.push(option, value.trim());
+  for (const one of draft.after.trim().split(/[\s,]+/).filter(Boolean)) words.push("--after", one);
+  if (draft.hold) words.push("--hold");
+  return `${commandLine(words)} -- ${commandLine([command])}`;
+}

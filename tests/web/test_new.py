@@ -1,0 +1,84 @@
+"""New jobs by the page: one, and many by lines, CSV and GPUPeasy's form."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.browser import PHONE, Look, sideways, violations
+from tests.support.homes import GrassHome
+
+pytestmark = [pytest.mark.daemon, pytest.mark.browser]
+
+
+@pytest.fixture
+def new(look: Look, box: GrassHome) -> Page:
+    return look(box, "/new")
+
+
+def write_many(page: Page, text: str) -> None:
+    page.get_by_role("tab", name="Many jobs").click()
+    page.get_by_label("Jobs", exact=True).fill(text)
+
+
+def test_a_job_is_shown_as_it_is_read_then_added(new: Page, box: GrassHome) -> None:
+    new.get_by_label("Command").fill("echo {name} on {gpu}; exit 3")
+    new.get_by_label("GPUs").fill("0.5")
+    new.get_by_label("Name", exact=True).fill("made here")
+    preview = new.get_by_role("region", name="what would be added")
+    expect(preview.get_by_role("heading")).to_have_text("1 job would be added")
+    expect(preview).to_contain_text("gpu 0.5")
+    new.get_by_role("button", name="Enqueue", exact=True).click()
+    expect(new).to_have_url(re.compile(r"/jobs/\d+$"))
+    number = int(new.url.rsplit("/", 1)[1])
+    job = box.wait(number)
+    assert (job["name"], job["exit_code"]) == ("made here", 3)
+    assert box.logs(number).startswith("made here on ")
+
+
+def test_what_the_daemon_refuses_is_said_in_its_words(new: Page) -> None:
+    new.get_by_label("Command").fill("true")
+    new.get_by_label("GPUs").fill("64")
+    alert = new.get_by_role("alert")
+    expect(alert).to_contain_text("gpu")
+    expect(new.get_by_role("button", name="Enqueue", exact=True)).to_be_disabled()
+    new.get_by_label("GPUs").fill("half")
+    expect(new.get_by_text("a number such as 1 or 0.5")).to_be_visible()
+
+
+def test_rows_of_gpupeasy_are_read_and_a_broken_one_is_named(
+    new: Page, box: GrassHome
+) -> None:
+    good = "fit-a;;a.log;;echo a;;;\nfit-b;;b.log;;echo b;;;"
+    write_many(new, f"{good}\nfit-c;;echo c;;;")
+    expect(new.get_by_role("alert")).to_contain_text("1 row of 3 cannot be read")
+    expect(new.get_by_text("Line 3")).to_be_visible()
+    before = box.client.overview()["daemon"]["last_job"]
+    expect(new.get_by_role("button", name=re.compile("^Enqueue"))).to_be_disabled()
+    write_many(new, good)
+    expect(new.get_by_role("alert")).to_contain_text("`a.log` is not an absolute path")
+    new.get_by_label("Directory").fill(str(box.desk))
+    new.get_by_role("button", name="Enqueue 2 jobs").click()
+    expect(new).to_have_url(re.compile(r"/jobs$"))
+    jobs = [box.wait(before + 1), box.wait(before + 2)]
+    assert [job["name"] for job in jobs] == ["fit-a", "fit-b"]
+    assert (box.desk / "b.log").read_text() == "b\n"
+
+
+def test_a_csv_names_its_columns_and_lines_are_commands(new: Page) -> None:
+    write_many(new, 'name,command\nx,"echo ""1, 2"""\ny,echo 2')
+    preview = new.get_by_role("region", name="what would be added")
+    expect(preview).to_contain_text('echo "1, 2"')
+    write_many(new, "# a comment\necho one \\\n  two\necho three")
+    expect(preview.get_by_role("heading")).to_have_text("2 jobs would be added")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_accessible_and_fits_a_phone(
+    look: Look, box: GrassHome, theme: str
+) -> None:
+    page = look(box, "/new", viewport=PHONE, color_scheme=theme)
+    page.get_by_label("Command").fill("true")
+    expect(page.get_by_text("1 job would be added")).to_be_visible()
+    assert violations(page) == []
+    assert not sideways(page)
