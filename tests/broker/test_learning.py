@@ -223,6 +223,28 @@ def test_what_was_noted_of_a_run_stays_true_when_it_fails(broker: Brokerage) -> 
     assert broker.state.profiles.amounts("train.py") == {H200: 42_500}
 
 
+def test_one_for_which_a_whole_gpu_is_too_small_says_nothing_of_others(
+    broker: Brokerage,
+) -> None:
+    job = begun(broker)
+    broker.exit(job, 1, peak=peak(139), cause=OUT_OF_GPU_MEMORY)
+    assert (profile(broker).samples, profile(broker).failures) == ([], 1)
+    run(broker, 2)
+    assert broker.state.profiles.amounts("train.py") == {H200: 22_500}
+
+
+def test_a_whole_share_with_a_part_of_the_memory_is_no_whole_gpu(
+    broker: Brokerage,
+) -> None:
+    run(broker, 2)
+    job = broker.enqueue(
+        "python", "train.py", auto_vram=True, require="{gpu:1}", gpu_model="H200"
+    )
+    broker.start(job)
+    broker.exit(job, 1, peak=peak(2), cause=OUT_OF_GPU_MEMORY)
+    assert profile(broker).samples[-1].end == "out-of-memory"
+
+
 def test_one_that_ran_out_of_memory_had_too_little(broker: Brokerage) -> None:
     run(broker, 2)
     job = broker.enqueue(require="{vram:8}", job_type="train.py", gpu_model="H200")

@@ -22,6 +22,9 @@ from grass.model.profiles import Profile, Sample
 from grass.model.resources import GPU_KINDS
 from grass.model.usage import ResourceUse
 
+NEARLY_ALL = 0.9
+"""An attempt with this part of a GPU's memory could not have had much more."""
+
 
 def learns_from(spec: Spec) -> bool:
     """Tell whether jobs of a spec are learned from."""
@@ -42,7 +45,11 @@ def ended(
     if message.blamed:
         # It had what it was to have, and another one took of that.
         return
-    if message.cause == OUT_OF_GPU_MEMORY:
+    if message.cause == OUT_OF_GPU_MEMORY and _had_nearly_all(state, attempt):
+        # No GPU has enough for it: others of its type, which it tells nothing of, would
+        # each get one alone.
+        put(state, _counted(state.profiles.of(key[0]).get(key[1]) or Profile(*key)))
+    elif message.cause == OUT_OF_GPU_MEMORY:
         peak = max(reserved(attempt), peak or 0)
         ran_s = message.ran_s or 0.0
         sample = Sample(job.id, state.now_us, peak, ran_s, end="out-of-memory")
@@ -181,6 +188,17 @@ def reserved(attempt: Attempt) -> int:
     """Return the least memory that an attempt has reserved of one of its GPUs."""
     amounts = attempt.allocation.get("vram", {}).values()
     return min(amounts, default=0) * GIB // WHOLE
+
+
+def _had_nearly_all(state: State, attempt: Attempt) -> bool:
+    """Tell whether an attempt had its GPUs' memory, but for a few small strangers."""
+    worker = state.workers.get(attempt.worker)
+    found = {} if worker is None else worker.found.get("vram", {})
+    held = attempt.allocation.get("vram", {})
+    sizes = {unit: found[unit].amount for unit in held if unit in found}
+    return bool(sizes) and all(
+        held[unit] >= NEARLY_ALL * size for unit, size in sizes.items()
+    )
 
 
 def _gpus(attempt: Attempt) -> list[str]:
