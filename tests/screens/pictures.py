@@ -19,6 +19,7 @@ PICTURES = {
     "show": "show-120-colour",
     "watch": "watch-80x24-colour",
     "members": "members-80-colour",
+    "top": "top-120x24-colour",
 }
 """The pictures, and the screens they are made of."""
 
@@ -33,6 +34,7 @@ _COLOURS = {
 }
 _PAPER, _INK, _EDGE = "#0d1117", "#d1d7e0", "#30363d"
 _BLOCKS = {"█": (1.0, 1.0), "▌": (0.5, 1.0), "░": (1.0, 0.28)}
+_BLOCKS |= {"▒": (1.0, 0.5), "▓": (1.0, 0.75)}
 """Letters that are drawn: how much of a cell is filled, and how strongly."""
 
 
@@ -61,6 +63,8 @@ def picture(screen: str) -> str:
 def _line(row: int, line: str) -> Iterator[str]:
     column = 0
     for run in runs_of(line):
+        if "reverse" in run.style:
+            yield _cursor(run.text, column, row, run.style)
         for piece in _pieces(run.text):
             if piece[0] in _BLOCKS:
                 yield _block(piece, column, row, run.style)
@@ -91,8 +95,15 @@ def _text(text: str, column: int, row: int, style: tuple[str, ...]) -> str:
     place = f'x="{_MARGIN + column * _WIDTH:.1f}" y="{_BAR + row * _HEIGHT + 14}"'
     length = f'textLength="{cells(text) * _WIDTH:.1f}"'
     # A style of a rule would win over the attribute.
-    painted = f' style="fill: {_ink(style)}"' if style else ""
+    ink = _PAPER if "reverse" in style else _ink(style)
+    painted = f' style="fill: {ink}"' if style else ""
     return f"<text {place} {length}{weight}{painted}>{escape(text)}</text>"
+
+
+def _cursor(text: str, column: int, row: int, style: tuple[str, ...]) -> str:
+    place = f'x="{_MARGIN + column * _WIDTH:.1f}" y="{_BAR + row * _HEIGHT}"'
+    size = f'width="{cells(text) * _WIDTH:.1f}" height="{_HEIGHT}"'
+    return f'<rect {place} {size} fill="{_ink(style)}"/>'
 
 
 def _block(text: str, column: int, row: int, style: tuple[str, ...]) -> str:

@@ -28,7 +28,8 @@ _SEQUENCE = re.compile(r"\x1b\[([\d;]*)m|\x1b[()][A-Z0]|[\x0e\x0f]")
 _TAG = re.compile(r"\[([a-z ]+)\](.*?)\[/\]")
 
 GOLDEN = Path(__file__).with_name("golden")
-SIZES = {"80": (80, 44), "120": (120, 44), "200": (200, 44), "80x24": (80, 24)}
+SIZES = {"80": (80, 44), "120": (120, 44), "200": (200, 44)}
+SIZES |= {"80x24": (80, 24), "120x24": (120, 24)}
 LOOKS = {
     "colour": {"LANG": "C.UTF-8"},
     "plain": {"LANG": "C.UTF-8", "NO_COLOR": "1"},

@@ -6,8 +6,10 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 
+from .scenario import PLAYED
 from .terminal import GOLDEN, LOOKS, SIZES, Terminal
 
 pytestmark = [
@@ -32,6 +35,7 @@ CASES = {
     "gpu-oneline-80-plain": ("gpu --oneline", ""),
     "gpu-oneline-120-colour": ("gpu --oneline", ""),
     "gpu-watch-80x24-plain": ("gpu --watch", "q quits"),
+    "top-120x24-colour": ("top", "sleep (pid"),
     "profile-80-plain": ("profile", ""),
     "profile-120-colour": ("profile", ""),
     "profile-show-80-plain": ("profile show train.py", ""),
@@ -62,10 +66,26 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
     held = '"jobs":33285996544'
     until(lambda: made.ok("gpu", "--json"), "not all is there", lambda it: held in it)
     _learn(made)
+    _add_others(made)
     yield made
     other.kill()
     other.wait()
     made.end()
+
+
+def _add_others(home: GrassHome) -> None:
+    """Have jobs in other states, which are on no GPU."""
+    nothing = ("--require", "{}")
+    home.wait(home.enqueue(*nothing, "--name", "prepare", "true"))
+    home.wait(home.enqueue(*nothing, "--name", "score.py", "exit 3"))
+    home.enqueue_array(*nothing, "--array", "1-8%2", "--name", "fold", "sleep 1000")
+    home.enqueue("--after", "1", "-g", "1", "--name", "test", "python test.py")
+    home.enqueue("--hold", "--name", "report", "python report.py > report.txt")
+    until(
+        lambda: home.client.overview()["totals"],
+        "the jobs never came to where they wait",
+        lambda totals: totals.get("running") == 4,
+    )
 
 
 def _learn(home: GrassHome) -> None:
@@ -96,6 +116,9 @@ def test_a_screen_is_as_it_was_kept(home: GrassHome, tmp_path: Path, name: str) 
     size, look = name.rsplit("-", 2)[1:]
     environment = {**_environment(home), **LOOKS[look]}
     command = [*home.grass, *line.split()]
+    if line == "top":
+        command = [sys.executable, PLAYED, line]
+        environment |= _an_hour_later(home)
     with Terminal(tmp_path, SIZES[size], command, environment) as terminal:
         if shown:
             terminal.showing(shown)
@@ -107,6 +130,14 @@ def test_a_screen_is_as_it_was_kept(home: GrassHome, tmp_path: Path, name: str) 
 def _environment(home: GrassHome) -> dict[str, str]:
     names = ("GRASS_HOME", "PATH")
     return {name: home.environment[name] for name in names}
+
+
+def _an_hour_later(home: GrassHome) -> dict[str, str]:
+    """Have the clock stand still, for what has ages on it."""
+    last = datetime.fromisoformat(home.client.job("last")["created_at"])
+    later = last + timedelta(hours=1)
+    root = str(Path(__file__).parents[2])
+    return {"PLAYED_NOW": later.isoformat(), "PYTHONPATH": root}
 
 
 def _compare(name: str, screen: str) -> None:

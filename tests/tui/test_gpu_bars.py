@@ -71,14 +71,14 @@ def test_with_room_there_is_a_second_line_with_the_last_hour() -> None:
             "at": (NOW - timedelta(minutes=minutes)).isoformat(),
             "gpus": {"0": {"memory": 1, "utilization": share}},
         }
-        for minutes, share in ((50, 100), (1, 10), (600, 100))
+        for minutes, share in ((50, 100), (1, 14), (600, 100))
     ]
     strips = {("desk", "0"): points}
     first, second = drawn(devices(gpu("0")), 120, strips=strips, roomy=True)
     assert "61°C  312W" in first
     assert "█ jobs 30G  ▒ reserved 10G  ▓ strangers 4G  ░ free 36G" in second
     strip = second.partition("last hour ")[2][:24]
-    assert strip.strip() == "█" + " " * 19 + "▁"
+    assert strip == "···" + "█" + "·" * 19 + "▂"
     plain = drawn(devices(gpu("0")), 120, strips=strips, roomy=True, signs=ASCII)
     assert "".join(plain).isascii()
 

@@ -23,7 +23,7 @@ Strips = Mapping[tuple[str, str], Sequence[Document]]
 """The history of each GPU, by worker and unit."""
 
 HOUR_S = 3600.0
-_LEVELS, _PLAIN_LEVELS = " ▁▂▃▄▅▆▇█", " .:-=+*#%@"
+_LEVELS, _PLAIN_LEVELS = "▁▂▃▄▅▆▇█", ".:-=+*#%@"
 _FULL = 100.0
 _WIDE, _WIDER = 100, 130
 _BUSY_CELLS = 8
@@ -107,7 +107,7 @@ def _held(memory: Document) -> str:
 def _busy(gpu: Document, signs: Signs) -> Styled:
     share = gpu["utilization"]
     if share is None:
-        return Styled((" " * (_BUSY_CELLS + 7), ""))
+        return Styled((" " * (_BUSY_CELLS + 6), ""))
     full, rest = signs.bar(share / _FULL, _BUSY_CELLS)
     number = (f" {share:>3.0f}% ", "" if share else "dim")
     return Styled((full, "green"), (rest, "dim"), number)
@@ -161,8 +161,13 @@ def _strip(
     shares = list(_shares(unit, points, count, now))
     if all(share is None for share in shares):
         return Styled()
-    drawn = "".join(_level(share, levels) for share in shares)
-    return Styled(("last hour ", "dim"), (drawn, "green"), ("  ", ""))
+    unknown = " " if signs is ASCII else "·"
+    strip = Styled(("last hour ", "dim"))
+    for share in shares:
+        known = share is not None
+        letter = _level(share, levels) if share is not None else unknown
+        strip += Styled((letter, "green" if known else "dim"))
+    return strip + Styled(("  ", ""))
 
 
 def _shares(
@@ -179,9 +184,6 @@ def _shares(
         yield sum(part) / len(part) if part else None
 
 
-def _level(share: float | None, levels: str) -> str:
-    if share is None:
-        return levels[0]
-    return levels[
-        max(1, min(len(levels) - 1, round(share / _FULL * (len(levels) - 1))))
-    ]
+def _level(share: float, levels: str) -> str:
+    highest = len(levels) - 1
+    return levels[max(0, min(highest, round(share / _FULL * highest)))]

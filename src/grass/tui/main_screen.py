@@ -135,9 +135,9 @@ class MainScreen(Screen[None]):
         right = badge(state, signs)
         if self.app.is_read_only:
             right = Styled(("read-only  ", "dim")) + right
-        left = Styled(("grass  ", "bold")) + counts(state, signs, words=True)
-        if cells(str(left + right)) >= width - 2:
-            left = Styled(("grass  ", "bold")) + counts(state, signs, words=False)
+        name = Styled(("grass  ", "bold"))
+        room = width - 2 - cells(str(name + right))
+        left = name + counts(state, signs, room)
         gap = max(1, width - 2 - cells(str(left)) - cells(str(right)))
         line = left + Styled((" " * gap, "")) + right
         self.query_one("#head", Static).update(painted(line))

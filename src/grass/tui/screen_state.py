@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from grass.cli.printing.quantities import brief
 from grass.cli.printing.signs import Signs
-from grass.cli.printing.styled import Styled
+from grass.cli.printing.styled import Styled, cells
 from grass.cli.printing.wording import IN_ORDER, TINTS
 from grass.client.json_codec import Document
 from grass.tui.updates import News
@@ -103,15 +103,29 @@ class ScreenState:
         return totals if self.overview is None else self.overview["daemon"]["jobs"]
 
 
-def counts(state: ScreenState, signs: Signs, *, words: bool) -> Styled:
-    """Write how many jobs are in each state, with words or with signs alone."""
+def counts(state: ScreenState, signs: Signs, width: int) -> Styled:
+    """Write how many jobs are in each state, as much of it as fits.
+
+    Where there is little room those that are over and done with are left out first,
+    and the words only after them.
+    """
+    fitting = [one for one in IN_ORDER if state.totals.get(one) or one == "running"]
+    for spared in ((), ("succeeded",), ("succeeded", "cancelled")):
+        shown = [one for one in fitting if one not in spared]
+        line = _counts(state, signs, shown, " {}")
+        if cells(str(line)) <= width:
+            return line
+    return _counts(state, signs, fitting, "")
+
+
+def _counts(
+    state: ScreenState, signs: Signs, shown: Sequence[str], word: str
+) -> Styled:
     line = Styled()
-    for one in IN_ORDER:
+    for one in shown:
         count = state.totals.get(one, 0)
-        if count or one == "running":
-            text = f"{signs.of(one)}{count}" + (f" {one}" if words else "")
-            tint = TINTS.get(one, "") if count else "dim"
-            line += Styled((text, tint), ("  ", ""))
+        text = f"{signs.of(one)}{count}{word.format(one)}  "
+        line += Styled((text, TINTS.get(one, "") if count else "dim"))
     return line
 
 

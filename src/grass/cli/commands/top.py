@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from grass.cli.parsing.options import BROKER, Command, Option, at_most, read
@@ -37,6 +38,8 @@ def run(words: list[str]) -> int:
     def connect() -> Reader:
         return Reader(home, values.broker)
 
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)  # The terminal itself knows its size.
     app = TopApp(connect, signs_of_terminal(), access)
     app.run()
     return app.return_code or 0
