@@ -140,6 +140,7 @@ def test_beyond_loopback_there_is_tls_and_a_login_by_token(home: GrassHome) -> N
     told = opened(home, "--host", "0.0.0.0", "--port", "0")
     assert told["token"] is None
     assert told["url"] == f"https://{socket.gethostname()}:{told['port']}/"
+    assert "--role is not used" in home.run("web", "--role", "read").stderr
     place = f"127.0.0.1:{told['port']}"
     plain = Browser(f"http://{place}")
     with pytest.raises((http.client.HTTPException, OSError)):

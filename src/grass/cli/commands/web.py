@@ -120,6 +120,8 @@ def _print(values: Values, link: Document) -> None:
         print_document({**link, "ssh": forward})
         return
     if link["token"] is None:
+        if values.has("role"):
+            warn("--role is not used: beyond loopback each token has a role of its own")
         warn("log in with a token; `grass token new --login --name NAME` prints one")
         warn(f"the certificate that the browser asks about: {link['fingerprint']}")
     else:
