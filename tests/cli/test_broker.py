@@ -182,7 +182,7 @@ def test_a_queue_of_another_machine_is_not_changed_from_here(
 def test_every_command_that_speaks_to_a_broker_has_the_option() -> None:
     local = {
         *("config", "create-queue", "edit-queue", "delete-queue", "capacity", "start"),
-        *("stop", "restart", "daemon", "completion", "join", "leave", "doctor"),
+        *("stop", "restart", "daemon", "completion", "join", "leave"),
     }
     with_option = {
         name
