@@ -97,6 +97,7 @@ WAYS = {
     "GET /events": Way("events", (), "events"),
     "GET /events/stream": Way("follow_events", (), "events -f"),
     "GET /stream": Way("follow", (["jobs"],), SCREEN),
+    "GET /timeline": Way("timeline", (60.0,), "timeline"),
     "GET /doctor": Way("doctor", (), "doctor --broker local"),
     "GET /config": Way("config", (), "config show"),
     "GET /session": Way("session", (), "web --no-open --port 0"),

@@ -66,6 +66,7 @@ ALLOWED = {
     "GET /events": "read submit operate admin machine",
     "GET /events/stream": "read submit operate admin machine",
     "GET /stream": "read submit operate admin machine",
+    "GET /timeline": "read submit operate admin machine",
     "GET /doctor": "read submit operate admin machine",
     "GET /config": "read submit operate admin machine",
     "GET /session": "read submit operate admin machine",

@@ -25,6 +25,7 @@ from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
 from grass.store.interface import (
     ArrayTotals,
+    AttemptSpan,
     JobDetails,
     JobFilter,
     Snapshot,
@@ -33,6 +34,7 @@ from grass.store.interface import (
 )
 from grass.store.sqlite import job_filters
 from tests.simulation import memory_filters
+from tests.simulation.memory_spans import spans_since
 
 _RECENT = 5000
 _COMINGS = (
@@ -222,6 +224,16 @@ class MemoryStore:
     def call(self, key: str) -> AnsweredCall | None:
         """Return the reply to an idempotency key, if it is known."""
         return self.disk.calls.get(key)
+
+    def attempts_since(
+        self, at: int, limit: int, after: AttemptSpan | None = None
+    ) -> list[AttemptSpan]:
+        """Read attempts of jobs that ended after a time, the last of them first."""
+        with self._lock:
+            tried = [
+                (job, a) for job in self._known() for a in self._attempts_of(job.id)
+            ]
+            return spans_since(tried, at, limit, after)
 
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""

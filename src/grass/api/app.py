@@ -43,6 +43,7 @@ from grass.api.routes import (
     prune,
     request_bodies,
     stream,
+    timeline,
     tokens,
     usage,
     web,
@@ -62,6 +63,7 @@ from grass.queries import documents
 from grass.queries.documents import json_bytes
 from grass.queries.output_lines import LinesReply
 from grass.queries.output_search import SearchReply
+from grass.queries.timeline_documents import TimelineReply
 
 VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
@@ -125,6 +127,7 @@ ENDPOINTS = [
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/stream", READ, stream.stream, media_type=events.MEDIA_TYPE),
+    Endpoint("GET", "/timeline", READ, timeline.read, None, TimelineReply),
     Endpoint("GET", "/doctor", READ, doctor.doctor),
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),
     Endpoint("GET", "/session", READ, web.session, None, documents.SessionReply),

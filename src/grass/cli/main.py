@@ -50,6 +50,7 @@ COMMANDS = {
     "capacity": "show, add and remove units",
     "workers": "show the workers, or forget one",
     "gpu": "show the GPUs and who is on them",
+    "timeline": "show who held which units, for how long",
     "web": "open the dashboard in a browser",
     "profile": "show what was learned of jobs' GPU memory",
     "doctor": "check this machine, and say what to do",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from grass.client.json_codec import quoted
+import time
+
+from grass.client.json_codec import query, quoted
 from grass.client.session import Session
 
 TYPE_CHECKING = False
@@ -64,6 +66,12 @@ class ClusterClient(Session):
     def workers(self) -> Document:
         """Read the workers: address, capacity, when they were last connected."""
         return self.read("/workers")
+
+    def timeline(self, since_s: float, *, worker: str | None = None) -> Document:
+        """Read who held which units since so many seconds ago: lanes, bars, totals."""
+        begin = time.gmtime(max(0, time.time() - since_s))
+        asked = {"from": time.strftime("%Y-%m-%dT%H:%M:%SZ", begin), "worker": worker}
+        return self.read("/timeline" + query(totals=1, **asked))
 
     def doctor(self) -> Document:
         """Read what `grass doctor` finds on the machine of the daemon."""

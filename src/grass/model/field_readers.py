@@ -6,7 +6,6 @@ line that names the option. Which field is read how is in the tables of `spec` a
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, NamedTuple, cast, get_args, get_type_hints
 
 import msgspec
@@ -27,6 +26,7 @@ from grass.model.resources import (
     request_from,
 )
 from grass.model.selectors import compile_pattern
+from grass.model.times import microseconds
 from grass.model.worker import check_label
 
 MOST_RETRIES = 1000
@@ -40,7 +40,6 @@ FAILURES = ("signal", "time-limit", "not-started", "out-of-memory")
 WrittenAmounts = str | dict[str, Any]
 """A request or capacity, as an object or as JSON5."""
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST_EXIT_CODE = 255
 
 
@@ -88,17 +87,9 @@ def begin_at(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        at = datetime.fromisoformat(text)
-        # In UTC it must still be within the years that can be written.
-        since = at.astimezone(UTC) - _EPOCH if at.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        since = None
-    if since is None:
-        raise UsageError(
-            f"--begin `{text}` is not a time with an offset",
-            "write 2030-01-31T08:00:00+01:00",
-        )
-    return since // timedelta(microseconds=1)
+        return microseconds(text)
+    except UsageError as error:
+        raise UsageError(f"--begin {error.message}", error.hint) from None
 
 
 def path(what: str) -> Callable[[str | None], str | None]:

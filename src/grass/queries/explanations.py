@@ -131,7 +131,7 @@ async def _queued(
     reply.overtaken = reason.overtaken
     snapshot = snapshot_for(state, job, reason, position)
     if snapshot is not None:
-        history = await _history(broker, snapshot.names())
+        history = await history_of(broker, snapshot.names())
         _set_estimate(reply, simulate(snapshot, history, _now()))
 
 
@@ -149,7 +149,7 @@ async def _waiting(broker: Broker, job: Job, spec: Spec, reply: ExplainReply) ->
         return
     running = [state.attempts.get(one) for one in open_ones]
     names = {state.jobs[one].common.name for one in open_ones}
-    history = await _history(broker, names)
+    history = await history_of(broker, names)
     _set_estimate(reply, _after_all(state, running, history, [now, *times]))
 
 
@@ -174,7 +174,7 @@ async def end_estimate(broker: Broker, ids: list[int]) -> EstimateReply:
     names = {job.name for job in jobs}
     if not 0 < len(names) <= MOST_NAMES:
         return EstimateReply()
-    found = end_of_all(jobs, await _history(broker, names), _now())
+    found = end_of_all(jobs, await history_of(broker, names), _now())
     if found is None:
         return EstimateReply()
     return EstimateReply(rfc3339(found.at), found.runs)
@@ -204,7 +204,8 @@ async def _dependencies(broker: Broker, spec: Spec) -> States:
     return known | {job.id: job.state for job in ended}
 
 
-async def _history(broker: Broker, names: set[str]) -> History:
+async def history_of(broker: Broker, names: set[str]) -> History:
+    """Return how long earlier runs of these names took, of so many as are looked at."""
     chosen = sorted(names)[:MOST_NAMES]
     return await broker.read(_runs(chosen))
 

@@ -20,6 +20,7 @@ from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.profiles import Profile
 from grass.model.queue import Queue
+from grass.model.resources import Allocation
 from grass.model.selectors import Selection
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
@@ -166,6 +167,21 @@ class ArrayTotals(msgspec.Struct):
     """When its last member ended so far."""
 
 
+class AttemptSpan(msgspec.Struct):
+    """What an attempt held, for whom, and from when to when."""
+
+    job: int
+    number: int
+    owner: str
+    state: JobState
+    """How it ended: of the last attempt, as its job."""
+    worker: str
+    allocation: Allocation
+    started_at: int
+    finished_at: int
+    job_finished_at: int
+
+
 class Store(Protocol):
     """A database that keeps a cluster's state."""
 
@@ -247,6 +263,14 @@ class Store(Protocol):
 
     def call(self, key: str) -> AnsweredCall | None:
         """Read the answer to an idempotency key, if there is one."""
+
+    def attempts_since(
+        self, at: int, limit: int, after: AttemptSpan | None = None
+    ) -> list[AttemptSpan]:
+        """Read attempts of jobs that ended after a time, the last of them first.
+
+        `after` is the last one of the page before.
+        """
 
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""

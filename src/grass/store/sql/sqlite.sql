@@ -314,6 +314,14 @@ INNER JOIN job_counts AS j ON j.array = s.first_job AND j.state IN (
 SELECT job, number, state, output_bytes, ran_s, body
 FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;
 
+-- An attempt ended no later than its job, so the order of jobs finds all of a span.
+
+-- name: attempts_since
+SELECT a.job, a.number, a.state, a.body, j.owner, j.state, j.attempts, j.finished_at
+FROM jobs AS j INNER JOIN attempts AS a ON a.job = j.id
+WHERE j.finished_at BETWEEN ? AND ? AND (j.finished_at, a.job, a.number) < (?, ?, ?)
+ORDER BY j.finished_at DESC, a.job DESC, a.number DESC LIMIT ?;
+
 -- name: read_specs
 SELECT id, body FROM specs WHERE id IN (SELECT value FROM json_each(?));
 

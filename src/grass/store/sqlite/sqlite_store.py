@@ -21,6 +21,7 @@ from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 from grass.store.interface import (
     ArrayTotals,
+    AttemptSpan,
     JobDetails,
     JobFilter,
     Snapshot,
@@ -28,6 +29,7 @@ from grass.store.interface import (
     Sorting,
 )
 from grass.store.sqlite import (
+    attempt_spans,
     count_queries,
     job_filters,
     job_queries,
@@ -262,6 +264,15 @@ class SqliteStore:
         statement = self._sql["find_call"]
         row = self._read(lambda db: db.execute(statement, (key,)).fetchone())
         return None if row is None else AnsweredCall(*row)
+
+    def attempts_since(
+        self, at: int, limit: int, after: AttemptSpan | None = None
+    ) -> list[AttemptSpan]:
+        """Read attempts of jobs that ended after a time, the last of them first."""
+        statement = self._sql["attempts_since"]
+        return self._read(
+            lambda db: attempt_spans.page(db, statement, at, limit, after)
+        )
 
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
