@@ -89,8 +89,18 @@ export function size(bytes) {
 /** An amount of a kind: `0.5` of gpu, `8G` of ram. @param {number | string} amount @param {string} kind */
 export function amount(amount, kind) {
   if (typeof amount === "string") return amount;
-  if (kind === "ram" || kind === "vram") return size(Math.round(amount * GIB));
+  if (kind === "ram" || kind === "vram") return gibibytes(amount);
   return String(Math.round(amount * 10_000) / 10_000);
+}
+
+/** An amount of memory with the digits that matter: `500M`, `3.25G`, `23.5G`. @param {number} gib */
+function gibibytes(gib) {
+  if (gib === 0) return "0";
+  const letters = "MGTP";
+  let [value, place] = gib < 1 ? [gib * 1024, 0] : [gib, 1];
+  const digits = () => String(Number(value.toFixed((value < 10 ? 1 : 0) + (place ? 1 : 0))));
+  while (Number(digits()) >= 1024 && place + 1 < letters.length) [value, place] = [value / 1024, place + 1];
+  return digits() + letters[place];
 }
 
 /** A request: `gpu 0.5, ram 8G`. @param {Record<string, number | string>} request */
