@@ -23,6 +23,8 @@ def test_a_job_runs_elsewhere_and_its_output_comes_home(cluster: Cluster) -> Non
     assert (job["state"], job["worker"]) == ("succeeded", "w1")
     assert broker.ok("logs", str(id)).splitlines()[0] == "w1"
     assert broker.ok("logs", str(id)).splitlines()[2] == "none"
+    assert broker.ok("logs", "--lines", "3-9", str(id)) == "none\n"
+    assert broker.ok("logs", "--grep", "^w[1]$", str(id)) == "1:w1\n"
 
 
 def test_a_job_of_a_worker_that_falls_silent_runs_on(

@@ -24,6 +24,7 @@ def test_start_prints_the_line_and_another_machine_works_at_once(
     id = other.enqueue("--", "sh", "-c", "echo from $GRASS_HOME")
     assert other.ok("wait", str(id)) == ""
     assert other.ok("logs", str(id)) == f"from {other.folder}\n"
+    assert broker.ok("logs", "--grep", "from", str(id)) == f"1:from {other.folder}\n"
     [worker] = broker.client.workers()["workers"]
     assert (worker["name"], worker["connected"]) == ("rack", True)
     assert "cpu" in other.ok("capacity")
