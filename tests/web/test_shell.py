@@ -76,6 +76,29 @@ def test_updates_are_paused_and_go_on(page: Page, box: GrassHome) -> None:
     expect(jobs.get_by_role("link", name="1 running")).to_be_visible()
 
 
+def test_a_page_without_a_stream_asks_again(page: Page, box: GrassHome) -> None:
+    page.route("**/api/v1/stream?*", lambda route: route.fulfill(status=404, body=""))
+    page.reload()
+    live = page.get_by_role("button", name="Live: asked every few seconds")
+    expect(live).to_be_visible()
+    box.enqueue("-c", "0", "--", "sleep", "1000")
+    jobs = page.get_by_role("group", name="jobs")
+    expect(jobs.get_by_role("link", name="1 running")).to_be_visible()
+
+
+def test_a_revoked_browser_is_told_how_to_sign_in(look: Look, cold: GrassHome) -> None:
+    cold.ok("start")
+    page = look(cold)
+    live = page.get_by_role("button", name=re.compile("^Live"))
+    expect(live).to_be_visible()
+    page.context.clear_cookies()
+    page.keyboard.press("p")
+    page.keyboard.press("p")
+    expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+    expect(page.get_by_text("grass web", exact=True)).to_be_visible()
+    assert violations(page) == []
+
+
 def test_a_theme_is_kept(page: Page) -> None:
     root = page.locator("html")
     page.get_by_role("button", name="theme: system").click()
