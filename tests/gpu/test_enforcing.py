@@ -70,11 +70,12 @@ def test_a_fault_ends_neighbours_who_are_told_whose_it_was(
     record_property("its neighbour", f"{first['reason']}: {first['exit_code']}")
     assert first["reason"] == f"GPU fault of job {victim} or {culprit}"
 
-    def holds_again() -> bool:
-        attempts = real.client.job(victim)["attempts"]
-        return len(attempts) == 2 and "holding" in real.logs(victim)
-
-    until(holds_again, "the neighbour was not started again", bool)
+    until(
+        lambda: real.client.job(victim)["attempts"],
+        "the neighbour was not started again",
+        lambda attempts: len(attempts) == 2,
+    )
+    real.await_line(victim, "holding")
 
 
 @needs_torch
