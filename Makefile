@@ -13,8 +13,11 @@ demo: $(INSTALLED)
 
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
 # for processes or for a time, so there is one more of them at a time than of cores.
-# Types are checked meanwhile, and told of afterwards.
-test: $(READY) tmux chromium style
+# Types are checked meanwhile, and told of afterwards. All of them import every test:
+# one process compiles these for all, while style is checked.
+test: $(READY) tmux chromium
+	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
+	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest -n 3; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
