@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from tests.api.tcp_api import HOST, TcpApi
 from tests.support.building import BOOT, units
+from tests.support.patience import PATIENCE_S
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
@@ -37,6 +38,7 @@ async def linked(
         compression=None,
         ping_interval=None,
         proxy=None,
+        open_timeout=PATIENCE_S,
         close_timeout=1,
     ) as channel:
         yield channel

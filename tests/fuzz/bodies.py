@@ -115,6 +115,7 @@ BODIES: dict[str, list[Any]] = {
     "POST /workers/w/drain": [{"on": True}],
     "POST /tokens": [{"name": "t", "role": "read", "code": False, "hours": 2}],
     "POST /join": [{"code": "c", "name": "lab", "worker": "w"}],
+    "POST /web": [{"host": "127.0.0.1", "port": 0, "role": "read"}],
     "POST /daemon/stop": [{"jobs": False}],
 }
 """By method and path below the prefix."""
