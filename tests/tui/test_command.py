@@ -26,12 +26,33 @@ def test_without_a_terminal_the_next_step_is_told(
     assert "grass show" in capsys.readouterr().err
 
 
+def test_a_word_that_is_no_selector_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert dispatch(["top", "night"]) == 2
+    assert "queue:night" in capsys.readouterr().err
+
+
 @pytest.mark.daemon
-def test_it_is_left_with_q_and_the_terminal_is_as_it_was(shared: GrassHome) -> None:
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [(["--readonly"], "read-only"), (["state:held"], "filter: state:held")],
+    ids=["read-only", "selected"],
+)
+def test_it_is_left_with_q_and_the_terminal_is_as_it_was(
+    shared: GrassHome, words: list[str], shown: str
+) -> None:
     shared.enqueue("--hold", "--name", "something", "--", "true")
-    screen = Screen([*shared.grass, "top", "--readonly"], shared.environment)
+    screen = Screen([*shared.grass, "top", *words], shared.environment)
     screen.until("something")
-    screen.until("live")
+    screen.until(shown)
     screen.type("q")
     assert screen.ended() == 0
     assert "\x1b[?1049l" in screen.seen
+
+
+@pytest.mark.daemon
+def test_ctrl_c_leaves_it(shared: GrassHome) -> None:
+    screen = Screen([*shared.grass, "top"], shared.environment)
+    screen.until("No jobs yet")
+    assert screen.interrupt() == 0

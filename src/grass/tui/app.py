@@ -61,16 +61,25 @@ class TopApp(ActingApp):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", show=False),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("question_mark", "help", show=False),
         Binding("p", "pause", show=False),
         Binding("n", "new", show=False),
     ]
     chord_hint = "g then:  j jobs  n GPUs  q queues"
 
-    def __init__(self, connect: Connect, signs: Signs, access: Access) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        signs: Signs,
+        access: Access,
+        select: Sequence[str] = (),
+    ) -> None:
+        """With `select`, begin with the jobs that these selectors mean."""
         super().__init__(connect, access)
         self.signs = signs
         self.state = ScreenState()
+        self.state.choose(select)
         self.chord = False
         """Whether `g` was pressed, and a letter is to follow."""
         self._updates: Updates | None = None
@@ -91,6 +100,7 @@ class TopApp(ActingApp):
             lambda news: self.post_message(Fresh(news)),
             lambda why: self.post_message(Lost(why)),
         )
+        self._updates.select(self.state.select)
         self.set_interval(TICK_S, self.draw)
 
     def on_unmount(self) -> None:

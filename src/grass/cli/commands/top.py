@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from grass.cli.parsing.options import BROKER, Command, Option, at_most, read
+from grass.cli.parsing.options import BROKER, Command, Option, is_selector, read
 from grass.client.client import Client
 from grass.errors import GrassError, NotFound, UsageError
 
@@ -22,8 +22,10 @@ INSTALL = "pip install 'grass-scheduler[tui]'"
 
 def run(words: list[str]) -> int:
     """Show the screen until it is left."""
-    values, rest = read(OPTIONS, words)
-    at_most(rest, 0)
+    values, select = read(OPTIONS, words)
+    for word in select:
+        if not is_selector(word):
+            raise UsageError(f"`{word}` is no selector", f"queue:{word} is a queue")
     _check_textual()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("top needs a terminal", "`grass show` prints the same")
@@ -40,7 +42,7 @@ def run(words: list[str]) -> int:
 
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)  # The terminal itself knows its size.
-    app = TopApp(connect, signs_of_terminal(), access)
+    app = TopApp(connect, signs_of_terminal(), access, select)
     app.run()
     return app.return_code or 0
 
@@ -70,14 +72,15 @@ def _access(client: Client, *, readonly: bool) -> Access:
 
 
 COMMAND = Command(
-    usage="[--readonly] [--broker ADDRESS]",
+    usage="[--readonly] [--broker ADDRESS] [SELECTOR...]",
     about=(
         "Show the GPUs, the jobs and the log of a job on the whole terminal, as they "
-        "are now. Keys and mouse do what the commands do: `?` lists them, `q` quits. "
+        "are now; with selectors, the jobs that one of them means. Keys and mouse do "
+        "what the commands do: `?` lists them, `q` quits. "
         "What your role may not do is not offered. It needs the extra `tui`: "
         f"{INSTALL}."
     ),
     options=OPTIONS,
-    examples=("grass top", "grass top --readonly"),
+    examples=("grass top", "grass top @thesis", "grass top --readonly"),
     run=run,
 )
