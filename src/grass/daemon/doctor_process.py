@@ -28,6 +28,8 @@ class DoctorProcess:
     def __init__(self, home: Home) -> None:
         self._environment = {"GRASS_HOME": home.folder}
         self._running = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="doctor")
+        self._process: subprocess.Popen[bytes] | None = None
         self._found: tuple[float, JsonObject] = (float("-inf"), {})
 
     async def findings(self) -> JsonObject:
@@ -42,30 +44,32 @@ class DoctorProcess:
 
     async def _output(self) -> bytes:
         loop = asyncio.get_running_loop()
-        threads = ThreadPoolExecutor(1, thread_name_prefix="doctor")
-        process = await loop.run_in_executor(threads, self._start)
         try:
-            async with asyncio.timeout(MOST_S):
-                output, _ = await loop.run_in_executor(threads, process.communicate)
-        except TimeoutError:
-            raise TimedOut(
-                f"`grass doctor` did not end within {MOST_S:g} s",
-                "run it there: its last line is before the check that hangs",
-            ) from None
-        finally:
-            process.kill()
-            threads.shutdown(wait=False)
-        return output
+            return await loop.run_in_executor(self._thread, self._run)
+        except asyncio.CancelledError:
+            if self._process is not None:
+                self._process.kill()
+            raise
 
-    def _start(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            [sys.executable, "-I", _MAIN, "doctor", "--json"],
+    def _run(self) -> bytes:
+        command = [sys.executable, "-I", _MAIN, "doctor", "--json"]
+        with subprocess.Popen(
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
             env={**os.environ, **self._environment},
-        )
+        ) as process:
+            self._process = process
+            try:
+                return process.communicate(timeout=MOST_S)[0]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise TimedOut(
+                    f"`grass doctor` did not end within {MOST_S:g} s",
+                    "run it there: its last line is before the check that hangs",
+                ) from None
 
 
 def _read(output: bytes) -> JsonObject:
