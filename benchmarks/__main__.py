@@ -8,8 +8,10 @@ from benchmarks.bulk import bulk
 from benchmarks.command_line import command_line
 from benchmarks.figures import Benchmark
 from benchmarks.fleet import fleet
+from benchmarks.followers import followers
 from benchmarks.following import following
 from benchmarks.gap import gap
+from benchmarks.history import history
 from benchmarks.looks import looks
 from benchmarks.memory import memory
 from benchmarks.million import million
@@ -40,6 +42,8 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "million": million,
     "looks": looks,
     "sampling": sampling,
+    "followers": followers,
+    "history": history,
 }
 
 

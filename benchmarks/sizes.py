@@ -31,10 +31,14 @@ class Sizes:
     shown_jobs: int = 100_000
     measured_jobs: int = 64
     measured_s: float = 30.0
+    followed_jobs: int = 5_000
+    history: int = 100_000
 
 
 FULL = Sizes()
 QUICK = Sizes(
+    followed_jobs=500,
+    history=4_000,
     measured_jobs=8,
     measured_s=3.0,
     throughput_jobs=300,
