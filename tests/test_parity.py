@@ -55,6 +55,7 @@ WAYS = {
     "POST /jobs": Way("enqueue_jobs", ([{"command": "true"}], {}), "enqueue -- true"),
     "POST /jobs/plan": Way("plan_jobs", ([], {}), "enqueue --dry-run -- true"),
     "GET /jobs": Way("jobs", (), "show --all"),
+    "GET /jobs/export": Way("export", (), "show --csv"),
     "POST /jobs/select": Way("select", (ONE,), "hold --dry-run 1"),
     "POST /jobs/estimate": Way("estimate", (ONE,), "wait 4"),
     "POST /jobs/cancel": Way("cancel", (ONE,), "cancel 6"),

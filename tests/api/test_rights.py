@@ -19,6 +19,7 @@ ALLOWED = {
     "POST /jobs": "submit operate admin machine",
     "POST /jobs/plan": "submit operate admin machine",
     "GET /jobs": "read submit operate admin machine",
+    "GET /jobs/export": "read submit operate admin machine",
     "POST /jobs/select": "read submit operate admin machine",
     "POST /jobs/estimate": "read submit operate admin machine",
     "POST /jobs/cancel": "submit operate admin machine",

@@ -13,7 +13,7 @@ from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.store import Changes, JobFilter, Store
 from grass.store.interface import Sorting, SortKey
-from grass.store.sqlite import sqlite_store
+from grass.store.sqlite import sorted_pages, sqlite_store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 JOBS = 120
@@ -71,10 +71,15 @@ def expected(jobs: list[Job], sorting: Sorting) -> list[int]:
     )
 
 
+@pytest.mark.parametrize("sorted_at_least", [0, 20_000], ids=["by-index", "sorted"])
 @pytest.mark.parametrize("name", FILTERS)
 def test_pages_follow_on_each_other_in_every_order(
-    filled: tuple[Store, list[Job]], name: str
+    filled: tuple[Store, list[Job]],
+    name: str,
+    sorted_at_least: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sorted_pages, "SORTED_AT_LEAST", sorted_at_least)
     store, jobs = filled
     matching = {one.job.id for one in store.jobs(FILTERS[name], JOBS)}
     for sorting in SORTINGS:

@@ -34,6 +34,7 @@ from grass.api.routes import (
     cluster,
     doctor,
     events,
+    export,
     guests,
     job_input,
     jobs,
@@ -80,6 +81,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, calls.Enqueued, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("POST", "/jobs/plan", SUBMIT, jobs.plan, request_bodies.EnqueueBody, calls.Planned, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
+    Endpoint("GET", "/jobs/export", READ, export.export, media_type="text/csv"),
     Endpoint("POST", "/jobs/select", READ, jobs.selected, request_bodies.SelectedBody, documents.SelectedReply, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/estimate", READ, jobs.estimate, SELECT, documents.EstimateReply, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/cancel", OPERATE, jobs.cancel, request_bodies.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501

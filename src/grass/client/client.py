@@ -122,6 +122,18 @@ class Client(ClusterClient):
         cursor = "before" if newest_first else "after"
         return self.pages("/jobs", "jobs", cursor, wanted)
 
+    def export(
+        self, form: str = "csv", columns: str | None = None, **wanted: object
+    ) -> Iterator[bytes]:
+        """Read all jobs that match as a table, `csv` or `json`, in pieces.
+
+        `wanted` is as in `jobs`.
+        """
+        asked = {**wanted, "format": form, "columns": columns, "usage": None}
+        asked["state"] = asked.pop("states", None)
+        path = "/jobs/export" + query(**asked)
+        return self.repeat(lambda: self.stream(path))[1]
+
     def job(self, selector: int | str, *, usage: bool = False) -> Document:
         """Read the one job that a selector names; `usage` is what it uses."""
         asked = query(usage=1 if usage else None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from codecs import iterdecode
+
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, read
 from grass.cli.printing.show import columns
 from grass.cli.printing.show.show_options import FILTERS, ShowOptions
@@ -13,6 +16,7 @@ from grass.cli.printing.show.show_views import (
     JobView,
     Overview,
 )
+from grass.cli.printing.streams import printable, safe_lines
 from grass.cli.printing.table import this_screen
 from grass.client.client import Client
 from grass.errors import UsageError
@@ -33,8 +37,13 @@ OPTIONS = (
         "[SECONDS]",
         "redraw on every change, at most every SECONDS (0.5), until q",
     ),
+    Option("--csv", "[FIELDS]", "all jobs that match, for spreadsheets: id,params.lr"),
     BROKER,
     JSON,
+)
+_NOT_WITH_CSV = (
+    *("json", "quiet", "watch", "queues", "workers"),
+    *("limit", "sort", "columns"),
 )
 QUICKEST_S = 0.5
 """A watched view is redrawn no more often than this."""
@@ -43,6 +52,8 @@ QUICKEST_S = 0.5
 def run(words: list[str]) -> int:
     """Print workers, queues and jobs."""
     values, rest = read(OPTIONS, words)
+    if values.has("csv"):
+        return _export(values, rest)
     view = _view(values, ShowOptions(values, rest))
     form = _form(values)
     with Client(broker=values.broker) as client:
@@ -52,6 +63,23 @@ def run(words: list[str]) -> int:
             watch(client, view, form, _seconds(values))
         else:
             form.write(view, view.read(client), this_screen())
+    return 0
+
+
+def _export(values: Values, words: list[str]) -> int:
+    """Print all jobs that match as CSV; a column is a field of a job's document."""
+    for other in _NOT_WITH_CSV:
+        if values.has(other):
+            raise UsageError(
+                f"--csv does not go with --{other}", "leave one of them out"
+            )
+    wanted = ShowOptions(values, words).wanted()
+    with Client(broker=values.broker) as client:
+        pieces = client.export(columns=values.text("csv") or None, **wanted)
+        for text in iterdecode(pieces, "utf-8"):
+            # A program gets what there is, a terminal no control codes.
+            shown = safe_lines(text) if sys.stdout.isatty() else text
+            sys.stdout.write(printable(shown))
     return 0
 
 
@@ -99,6 +127,7 @@ COMMAND = Command(
         "grass show state:failed --columns id,name,exit,ran --sort -ran",
         "grass show --watch @thesis",
         "grass show --all --json",
+        "grass show @thesis --csv=id,name,state,params.lr,ran_s > runs.csv",
     ),
     run=run,
 )

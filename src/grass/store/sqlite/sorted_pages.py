@@ -33,6 +33,9 @@ _NULLABLE = {SortKey.STARTED, SortKey.ENDED, SortKey.DURATION}
 _AMONG = "j.id IN (SELECT value FROM json_each(?))"
 _UNFINISHED = "j.state IN ('held', 'waiting', 'queued', 'running')"
 
+SORTED_AT_LEAST = 20_000
+"""So many jobs are sorted in some hundredths of a second."""
+
 Condition = tuple[str, list[object]]
 """SQL, and its values."""
 
@@ -63,8 +66,12 @@ def page(
 
 
 def _is_few(totals: dict[JobState, int], every: int, limit: int) -> bool:
-    """Tell whether to sort all that match is less than to look for a page of them."""
-    return sum(totals.values()) ** 2 < limit * every
+    """Tell whether to sort all that match is less than to look for a page of them.
+
+    They may stand together far from where the page begins, so it is for some more.
+    """
+    matching = sum(totals.values())
+    return matching < SORTED_AT_LEAST or matching**2 < limit * every
 
 
 def _looked_through(

@@ -93,22 +93,22 @@ class ShowOptions:
 
     def every_job(self, client: Client) -> Iterator[Document]:
         """Read all jobs that match, one by one, the oldest first."""
-        return client.jobs(**self._wanted())
+        return client.jobs(**self.wanted())
 
     def _sorted(self, client: Client) -> list[Document]:
         """Read jobs in the order of a column."""
         if self.put is not None and self.sort.removeprefix("-") != "id":
-            return self.put(client.jobs(**self._wanted()))[: self.limit]
+            return self.put(client.jobs(**self.wanted()))[: self.limit]
         newest_first = self.sort == "-id"
-        found = client.jobs(**self._wanted(), newest_first=newest_first)
+        found = client.jobs(**self.wanted(), newest_first=newest_first)
         return list(islice(found, self.limit))
 
     def _view(self, client: Client, limit: int | None) -> Document:
         members = self.members or self.every
-        document = client.listing(**self._wanted(), limit=limit, members=members)
+        document = client.listing(**self.wanted(), limit=limit, members=members)
         if self._is_by_name and any("{" in one["name"] for one in document["arrays"]):
             # Their members have names of their own, and perhaps only some match.
-            document = client.listing(**self._wanted(), limit=limit, members=True)
+            document = client.listing(**self.wanted(), limit=limit, members=True)
         del document["next"]
         return document
 
@@ -116,7 +116,8 @@ class ShowOptions:
     def _is_by_name(self) -> bool:
         return self.name is not None or any(w.startswith("name~") for w in self.select)
 
-    def _wanted(self) -> dict[str, Any]:
+    def wanted(self) -> dict[str, Any]:
+        """Return which jobs, as methods of the client take it."""
         return {
             "states": self.states,
             "queue": self.queue,
