@@ -4,11 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.fixtures import cold, fifo, gate, home, news, screens, shared
+from tests.support.fixtures import (
+    cold,
+    fifo,
+    gate,
+    home,
+    machine,
+    news,
+    screens,
+    shared,
+)
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 
-__all__ = ["cold", "fifo", "gate", "home", "news", "screens", "shared"]
+__all__ = ["cold", "fifo", "gate", "home", "machine", "news", "screens", "shared"]
 
 
 @pytest.fixture(scope="session")

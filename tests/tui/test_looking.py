@@ -266,3 +266,35 @@ def test_a_paused_screen_stays_as_it_is(shared: GrassHome) -> None:
         await at.shows("meanwhile", "● live")
 
     play(shared, scene)
+
+
+HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]b[/] \x9b2J \u202eright"
+
+
+def test_nothing_of_a_job_reaches_the_terminal_as_a_sequence(
+    shared: GrassHome,
+) -> None:
+    wrote = HOSTILE.replace("\x1b", "\\033").replace("\x07", "\\007")
+    done = shared.enqueue("--require", "{}", "--", "printf", f"{wrote}\\n")
+    shared.wait(done)
+    shared.enqueue("--hold", "--name", HOSTILE, "--", "echo", HOSTILE)
+
+    def is_clean(at: Play) -> bool:
+        return at.text().replace("\n", "").isprintable()
+
+    async def scene(at: Play) -> None:
+        await at.shows("‖ held", "[bold]b[/]")
+        assert is_clean(at)
+        for key, title in (("l", "log of job"), ("e", "is held"), ("enter", "state")):
+            await at.press(key)
+            await at.shows(title)
+            assert is_clean(at)
+            await at.press("escape")
+            await at.shows("‖ held")
+        await at.press("j", "l")
+        await at.shows("red [bold]b[/]")
+        # Letters that turn the direction are text; sequences are gone.
+        assert "\x1b" not in at.text()
+        assert "\x9b" not in at.text()
+
+    play(shared, scene, LARGE)

@@ -10,6 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from grass.cli.printing.show import job_details
+from grass.cli.printing.streams import safe
 from grass.cli.printing.table import Screen as Paper
 from grass.client.json_codec import Document
 from grass.tui.log_view import LogView
@@ -106,7 +107,7 @@ def summary(job: Document | None, width: int, app: TopApp) -> list[str]:
         return []
     paper = Paper(width, colours=True, signs=app.signs)
     if "usage" not in job and "members" in job:
-        return [paper.paint(f"array {job['id']}: {job['name']}", "bold")]
+        return [paper.paint(f"array {job['id']}: {safe(job['name'])}", "bold")]
     fields, *tables = job_details.text(job, paper).rstrip("\n").split("\n\n")
     lines = fields.split("\n")
     used = tables[0].split("\n") if tables and job.get("usage") else []

@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
+from grass.cli.printing.streams import safe
 from grass.client.json_codec import Document, query
 from grass.tui.log_view import LogView
 from grass.tui.output_follower import PAGE, OutputFollower
@@ -88,7 +89,7 @@ class LogScreen(Screen[None]):
             self.query_one("#head", Static).update(
                 Text.assemble(
                     (f"log of job {self.job['id']} ", "bold"),
-                    f"{self.job['name']}  ",
+                    f"{safe(self.job['name'])}  ",
                     (self._told(), "yellow" if self.view.note else "dim"),
                     no_wrap=True,
                     overflow="ellipsis",

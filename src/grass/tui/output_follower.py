@@ -84,7 +84,7 @@ class OutputFollower:
                 self._rest()
                 self._begin_anew(None)
             except GrassError as error:
-                self._end(error.message)
+                self._end(why_lost(error))
 
     def _read_to_end(self, reader: Reader) -> None:
         attempt = self._read_last(reader) if self._numbered else None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from grass.cli.printing.streams import safe
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain
@@ -57,7 +58,7 @@ def why_lost(error: BaseException) -> str:
     if isinstance(error, NotFound) and "/stream" in error.message:
         return "the daemon is of an earlier version: `grass restart`; jobs run on"
     if isinstance(error, GrassError):
-        return error.message
+        return safe(error.message)
     return "the daemon went away"
 
 

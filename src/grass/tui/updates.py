@@ -163,7 +163,7 @@ class Updates:
         except AWAY:
             raise
         except GrassError as error:
-            return {"refused": error.message} if topic == "listing" else None
+            return {"refused": why_lost(error)} if topic == "listing" else None
 
     def _listing(self, reader: Reader) -> Document | None:
         if not self._select:
