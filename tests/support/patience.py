@@ -10,7 +10,9 @@ from typing import TypeVar
 
 PATIENCE_S = 60.0
 """How long anything may take that is sure to happen, on a machine with much to do."""
-_PAUSE_S = 0.005
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.05
+_PAUSE_SHARE = 0.1
+"""Pauses are so much of what has passed: most looks ask a daemon, or run a command."""
 
 _LIMITS_S = (0.4, 4.0, 40.0)
 """The first is enough, unless the machine has much to do."""
@@ -25,10 +27,12 @@ def until(
     within_s: float = PATIENCE_S,
 ) -> Seen:
     """Look until what is seen is right, and return it; say so if it never is."""
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
     while not holds(seen := look()):
-        assert time.monotonic() < deadline, f"{otherwise}; last seen: {seen!r}"
-        time.sleep(_PAUSE_S)
+        passed_s = time.monotonic() - began
+        assert passed_s < within_s, f"{otherwise}; last seen: {seen!r}"
+        pause_s = max(_SHORTEST_PAUSE_S, _PAUSE_SHARE * passed_s)
+        time.sleep(min(pause_s, _LONGEST_PAUSE_S))
     return seen
 
 
