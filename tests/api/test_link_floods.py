@@ -234,6 +234,7 @@ async def _deaf(tcp: TcpApi, token: str) -> AsyncIterator[ClientConnection]:
         ssl=tls,
         additional_headers=shown,
         max_queue=1,
+        open_timeout=PATIENCE_S,
         compression=None,
         ping_interval=None,
         proxy=None,

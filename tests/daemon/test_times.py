@@ -1,5 +1,6 @@
 """When a job starts, and how long it may run."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
-from tests.support.patience import in_time, until
+from tests.support.patience import in_time
 from tests.support.processes import alive, await_end
 
 pytestmark = pytest.mark.daemon
@@ -94,7 +95,7 @@ def test_a_job_in_time_is_left_alone(shared: GrassHome) -> None:
 
 def test_it_may_clean_up_but_has_failed_all_the_same(shared: GrassHome) -> None:
     line = "trap 'echo bye; exit 0' TERM; echo ready; sleep 1000 & wait"
-    job = in_time(partial(limited, shared, line), "it does not come up")
+    job = in_time(partial(limited, shared, [line]), "it does not come up")
     assert (job["state"], job["reason"], job["exit_code"]) == (
         "failed",
         "time limit",
@@ -103,17 +104,17 @@ def test_it_may_clean_up_but_has_failed_all_the_same(shared: GrassHome) -> None:
     assert shared.logs(job["id"]) == "ready\nbye\n"
 
 
-def limited(home: GrassHome, line: str, limit_s: float) -> Document | None:
-    """Run a line into its time limit; None if that came before it was ready."""
-    limits = ("--time-limit", f"{limit_s}s", "--grace", "0.2s")
-    id = home.enqueue(*limits, line)
+def limited(home: GrassHome, words: Sequence[str], limit_s: float) -> Document | None:
+    """Run a job into its time limit; None if that came before it was ready."""
+    id = home.enqueue("--time-limit", f"{limit_s}s", *words)
     job = home.wait(id)
     return job if home.logs(id).startswith("ready") else None
 
 
 def test_after_its_grace_it_is_killed(shared: GrassHome) -> None:
     line = f"{DEAF}; echo ready; while :; do sleep 1000; done"
-    job = in_time(partial(limited, shared, line), "it does not come up")
+    words = ("--grace", "0.2s", line)
+    job = in_time(partial(limited, shared, words), "it does not come up")
     assert (job["state"], job["reason"], job["signal"]) == ("failed", "time limit", 9)
     assert job["grace_s"] == pytest.approx(0.2)
 
@@ -135,8 +136,7 @@ def test_the_limit_is_kept_while_no_daemon_runs(shared: GrassHome) -> None:
     def played(limit_s: float) -> float | None:
         limits = ("--time-limit", f"{limit_s}s", "--grace", "0.2s")
         id = shared.enqueue(*limits, line)
-        until(lambda: shared.logs(id) or shared.state(id) == "failed", "no start")
-        pid = shared.logs(id)
+        pid = shared.await_output(id)
         shared.kill_daemon()
         if not pid or not alive(int(pid)):
             shared.ok("start")

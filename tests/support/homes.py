@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import grass
 from grass.client.client import Client
 from grass.config import Home
+from grass.errors import NotFound
 from grass.keeper.launch import reach_keeper
 from tests.support.fifo import Fifo
 from tests.support.notices import without_notices
@@ -157,6 +158,17 @@ class GrassHome:
 
     def logs(self, id: int) -> str:
         return b"".join(self.client.output(id)).decode()
+
+    def await_output(self, id: int) -> str:
+        """Return what a job has written once there is some, or once it has ended."""
+
+        def looked() -> tuple[str, bool]:
+            ended = self.client.job(id)["finished_at"] is not None
+            with contextlib.suppress(NotFound):
+                return self.logs(id), ended
+            return "", ended
+
+        return until(looked, f"job {id} writes nothing", any)[0]
 
     def state(self, id: int) -> str:
         return str(self.client.job(id)["state"])
