@@ -122,7 +122,11 @@ class TopApp(ActingApp):
     def on_fresh(self, message: Fresh) -> None:
         """Take over what was read."""
         self.state.take(message.news)
-        self.draw()
+        if self.screen is self._main:
+            with suppress(NoMatches):
+                self._main.draw_topic(message.news.topic)
+        else:
+            self.draw()
 
     def on_lost(self, message: Lost) -> None:
         """Show that nothing is read."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.text import Text
 from textual import events
 from textual.message import Message
 from textual.widgets.option_list import Option
@@ -46,6 +45,8 @@ class JobList(CursorList):
         """The jobs that the rows stand for, by state."""
         self.header = ""
         """The line above the rows, with its colours."""
+        self._blocks: list[tuple[str, ...]] = []
+        """The lines of each row, with their colours."""
         self._owners: list[int] = []
         """The row of each line."""
 
@@ -99,14 +100,17 @@ class JobList(CursorList):
             if event.chain == _DOUBLE:
                 self.post_message(self.Opened())
 
-    def _block(self, row: Document, lines: Sequence[str]) -> Text:
+    def _block(self, row: Document, lines: Sequence[str]) -> tuple[str, ...]:
         marked = str(row["id"]) in self.marked
         sign = self.signs.of("ok") if marked else "  "
         first, *rest = lines
-        return from_printed([sign + first, *("  " + line for line in rest)])
+        return (sign + first, *("  " + line for line in rest))
 
     def _replace(
-        self, rows: list[Document], blocks: list[Text], heights: list[int]
+        self,
+        rows: list[Document],
+        blocks: list[tuple[str, ...]],
+        heights: list[int],
     ) -> None:
         keys = [str(row["id"]) for row in rows]
         before = [str(row["id"]) for row in self.rows]
@@ -117,13 +121,14 @@ class JobList(CursorList):
         self.marked &= set(keys)
         if keys == before and owners == self._owners:
             for place, block in enumerate(blocks):
-                if self.get_option_at_index(place).prompt != block:
-                    self.replace_option_prompt_at_index(place, block)
+                if block != self._blocks[place]:
+                    self.replace_option_prompt_at_index(place, from_printed(block))
+            self._blocks = blocks
             return
-        self._owners = owners
+        self._owners, self._blocks = owners, blocks
         top = self.scroll_y
         options = zip(keys, blocks, strict=True)
-        self.set_options([Option(block, id=key) for key, block in options])
+        self.set_options([Option(from_printed(block), key) for key, block in options])
         if not keys:
             return
         if current in keys:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.widgets import Static
 
 from grass.cli.printing.show import job_details
 from grass.cli.printing.streams import safe
@@ -16,6 +15,7 @@ from grass.client.json_codec import Document
 from grass.tui.log_view import LogView
 from grass.tui.output_follower import OutputFollower
 from grass.tui.painting import from_printed
+from grass.tui.part import Part
 
 if TYPE_CHECKING:
     from grass.tui.app import TopApp
@@ -35,8 +35,8 @@ class JobPane(Horizontal):
         super().__init__(id=id)
         self._job: Document | None = None
         self._is_due = 0
-        self._details = Static(id="details")
-        self._log_title = Static(id="log-title")
+        self._details = Part(id="details")
+        self._log_title = Part(id="log-title")
         self.log_view = LogView(id="log")
         """The end of the log."""
 
@@ -85,8 +85,8 @@ class JobPane(Horizontal):
         if known is not None and job is not None and known["id"] == job["id"]:
             job = known
         width = max(20, self._details.size.width - 2)
-        self._details.update(from_printed(summary(job, width, self.app)))
-        self._log_title.update(Text(self._title(), "dim"))
+        self._details.put(from_printed(summary(job, width, self.app)))
+        self._log_title.put(Text(self._title(), "dim"))
 
     def _title(self) -> str:
         log, job = self.log_view, self._job

@@ -19,6 +19,7 @@ from grass.cli.printing.streams import safe
 from grass.client.json_codec import Document, query
 from grass.tui.log_view import LogView
 from grass.tui.output_follower import PAGE, OutputFollower
+from grass.tui.part import Part
 from grass.tui.reader import Reader
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class LogScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
-        yield Static(id="head")
+        yield Part(id="head")
         yield self.view
         yield Input(placeholder="text to look for in all of it", id="search")
         yield Static(
@@ -86,7 +87,7 @@ class LogScreen(Screen[None]):
     def draw(self) -> None:
         """Draw the line above: which job, which lines, and whether it follows."""
         if self.is_mounted:
-            self.query_one("#head", Static).update(
+            self.query_one("#head", Part).put(
                 Text.assemble(
                     (f"log of job {self.job['id']} ", "bold"),
                     f"{safe(self.job['name'])}  ",

@@ -168,16 +168,16 @@ class LogView(ScrollView, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
         left, top = self.scroll_offset
-        width, line = self.size.width, top + y
+        width, line, style = self.size.width, top + y, self.rich_style
         if line >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, style)
         text = coloured(self._lines[line])
         if self.words:
             is_here = self.here == line + (self.first or 1)
             mark = _HERE if is_here else _MARK
             text.highlight_words([self.words], mark, case_sensitive=False)
-        segments = Segment.apply_style(text.render(self.app.console), self.rich_style)
-        return Strip(segments).crop_extend(left, left + width, self.rich_style)
+        segments = Segment.apply_style(text.render(self.app.console), style)
+        return Strip(segments).crop_extend(left, left + width, style)
 
     def _begin(self, first: int | None) -> None:
         self.text = OutputLines()

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 
 from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.show.summary import elsewhere, notes
@@ -25,6 +25,7 @@ from grass.tui.gpu_bars import Room, free_text, gpu_lines, worker_text
 from grass.tui.job_list import SORTS, JobList
 from grass.tui.job_pane import JobPane
 from grass.tui.painting import from_printed, painted, painted_lines
+from grass.tui.part import Part
 from grass.tui.screen_state import badge, counts
 
 if TYPE_CHECKING:
@@ -78,17 +79,17 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
-        yield Static(id="head")
-        yield Static(id="gpus")
+        yield Part(id="head")
+        yield Part(id="gpus")
         yield Input(placeholder="state:failed  name~lr  @project  7-12", id="filter")
         with Vertical(id="body"):
             with Vertical(id="table"):
-                yield Static(id="columns")
+                yield Part(id="columns")
                 yield JobList(self.app.signs, id="jobs")
-                yield Static(id="empty")
-                yield Static(id="more")
+                yield Part(id="empty")
+                yield Part(id="more")
             yield JobPane(id="pane")
-        yield Static(id="foot")
+        yield Part(id="foot")
 
     def on_mount(self) -> None:
         """Begin with the cursor in the table."""
@@ -119,6 +120,19 @@ class MainScreen(Screen[None]):
         self.set_class(beside, "-beside")
         self.pane.display = below or beside
 
+    def part(self, name: str) -> Part:
+        """Return a part by its name."""
+        return self.query_one(f"#{name}", Part)
+
+    def draw_topic(self, topic: str) -> None:
+        """Draw what has changed because something was read."""
+        if topic == "job" and not self.has_class("-away"):
+            self.pane.draw()
+        elif topic in ("devices", "strip") and not self.has_class("-away"):
+            self._draw_gpus()
+        else:
+            self.draw()
+
     def draw(self) -> None:
         """Draw all anew from what is known."""
         if not self.is_mounted:
@@ -140,7 +154,7 @@ class MainScreen(Screen[None]):
         left = name + counts(state, signs, room)
         gap = max(1, width - 2 - cells(str(left)) - cells(str(right)))
         line = left + Styled((" " * gap, "")) + right
-        self.query_one("#head", Static).update(painted(line))
+        self.part("head").put(painted(line))
 
     def _draw_gpus(self) -> None:
         state, signs = self.app.state, self.app.signs
@@ -155,25 +169,25 @@ class MainScreen(Screen[None]):
                 text = Text("\n").join([text, free])
         else:
             text = from_printed(worker_text(state.workers, paper)[1 : room.height])
-        self.query_one("#gpus", Static).update(text)
+        self.part("gpus").put(text)
 
     def _draw_jobs(self) -> None:
         state, table = self.app.state, self.jobs
         shown = state.shown
-        empty = self.query_one("#empty", Static)
+        empty = self.part("empty")
         message = self._message()
         empty.display = bool(message)
-        empty.update(Text(message))
+        empty.put(Text(message))
         table.display = not message
-        self.query_one("#columns", Static).display = not message
+        self.part("columns").display = not message
         if shown is None or message:
-            self.query_one("#more", Static).display = False
+            self.part("more").display = False
             if shown is not None:
                 table.show((), ())
             return
         table.show(shown["jobs"], shown["arrays"])
         gutter = "  "
-        self.query_one("#columns", Static).update(from_printed([gutter + table.header]))
+        self.part("columns").put(from_printed([gutter + table.header]))
         self._draw_more()
 
     def _message(self) -> str:
@@ -207,9 +221,9 @@ class MainScreen(Screen[None]):
         left = sum(shown["totals"].values()) - sum(table.covered.values())
         if left > 0:
             told.append(f"and {counted(left, 'job')} more")
-        more = self.query_one("#more", Static)
+        more = self.part("more")
         more.display = bool(told)
-        more.update(
+        more.put(
             Text.assemble(
                 ("; ".join(told), "yellow"), no_wrap=True, overflow="ellipsis"
             )
@@ -219,10 +233,10 @@ class MainScreen(Screen[None]):
         state = self.app.state
         if state.lost:
             why = f"{state.lost}; asking again every second. q quits"
-            self.query_one("#foot", Static).update(Text.assemble((why, "red")))
+            self.part("foot").put(Text.assemble((why, "red")))
             return
         if self.app.chord:
-            self.query_one("#foot", Static).update(Text(self.app.chord_hint))
+            self.part("foot").put(Text(self.app.chord_hint))
             return
         narrow = self.app.size.width < _HINTS_WIDE
         hints = "  ".join(
@@ -230,7 +244,7 @@ class MainScreen(Screen[None]):
             for key, label, action in HINTS
             if not (narrow and label == "open")
         )
-        self.query_one("#foot", Static).update(hints)
+        self.part("foot").put(hints)
 
     def on_option_list_option_highlighted(
         self, _event: OptionList.OptionHighlighted
@@ -249,7 +263,7 @@ class MainScreen(Screen[None]):
 
     def on_click(self, event: events.Click) -> None:
         """Sort by the column whose heading was clicked."""
-        if event.widget is self.query_one("#columns", Static):
+        if event.widget is self.part("columns"):
             self._sort_by(event.x - event.widget.region.x)
 
     def on_key(self, event: events.Key) -> None:

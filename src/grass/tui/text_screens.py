@@ -22,6 +22,7 @@ from grass.cli.printing.table import Screen as Paper
 from grass.client.json_codec import Document
 from grass.tui import actions
 from grass.tui.painting import from_printed
+from grass.tui.part import Part
 from grass.tui.reader import Reader
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class TextScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
-        yield Static(id="head")
+        yield Part(id="head")
         with VerticalScroll(id="page"):
-            yield Static(id="text")
+            yield Part(id="text")
         yield Static(self.HINT, id="foot")
 
     def on_mount(self) -> None:
@@ -68,8 +69,8 @@ class TextScreen(Screen[None]):
         """Draw the text anew."""
         if self.is_mounted:
             self.set_class(bool(self.app.state.lost), "-away")
-            self.query_one("#head", Static).update(Text(self.title or "", "bold"))
-            self.query_one("#text", Static).update(self.text())
+            self.query_one("#head", Part).put(Text(self.title or "", "bold"))
+            self.query_one("#text", Part).put(self.text())
 
     def text(self) -> Text:
         """Return what is shown."""
