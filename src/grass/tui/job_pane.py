@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SETTLE_S = 0.25
 """How long the cursor rests on a job before its log is read."""
 TAIL = 200
+LOOK_S = 0.5
 _FIRST_FIELDS = 4
 
 
@@ -37,7 +38,7 @@ class JobPane(Horizontal):
         self._is_due = 0
         self._details = Part(id="details")
         self._log_title = Part(id="log-title")
-        self.log_view = LogView(id="log")
+        self.log_view = LogView(id="log", look_s=LOOK_S)
         """The end of the log."""
 
     def compose(self) -> ComposeResult:

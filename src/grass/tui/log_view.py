@@ -19,7 +19,7 @@ from grass.cli.printing.styled import cells
 from grass.tui.output_follower import OutputFollower
 from grass.tui.output_lines import OutputLines, coloured, plain
 
-LOOK_S = 0.1
+LOOK_S = 0.2
 _MEASURED = 200
 """How many of the newest lines are measured for the width."""
 _MARK = Style(reverse=True)
@@ -46,8 +46,10 @@ class LogView(ScrollView, can_focus=True):
             super().__init__()
             self.is_top = is_top
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, look_s: float = LOOK_S) -> None:
+        """New lines are looked for every `look_s`; each time costs a layout."""
         super().__init__(id=id)
+        self._look_s = look_s
         self.text = OutputLines()
         self.note = ""
         """Why there is nothing, or no more."""
@@ -64,8 +66,8 @@ class LogView(ScrollView, can_focus=True):
         self._widest = 0
 
     def on_mount(self) -> None:
-        """Look for new lines ten times a second."""
-        self.set_interval(LOOK_S, self._take)
+        """Begin to look for new lines."""
+        self.set_interval(self._look_s, self._take)
 
     def on_unmount(self) -> None:
         """Read no more."""
