@@ -295,11 +295,14 @@ class Brokerage:
         done: Done = self.call(ContinueJobs(ME, list(jobs)))
         return done
 
-    def edit(self, *jobs: int, first: bool = False, **changes: Any) -> Done:
+    def edit(
+        self, *jobs: int, first: bool = False, before: int | None = None, **changes: Any
+    ) -> Done:
         """Change jobs that have not started."""
         patch = self.patch(**changes)
         ids = [one.job for one in patch.after or ()]
-        done: Done = self.call(Edit(ME, list(jobs), patch, first, wanted=ids))
+        call = Edit(ME, list(jobs), patch, first, before, wanted=ids)
+        done: Done = self.call(call)
         return done
 
     def rerun(self, *jobs: int, hold: bool = False, **changes: Any) -> Done:

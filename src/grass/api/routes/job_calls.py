@@ -31,7 +31,7 @@ from grass.model.resources import split_auto
 from grass.settings import Settings
 
 MOST_JOBS = 100_000
-_OF_THE_CALL = ("select", "hold", "first")
+_OF_THE_CALL = ("select", "hold", "first", "before")
 """Fields of a body that changes jobs which are not about one of them."""
 _DEFAULT_WHERE_EMPTY = ("queue", "project")
 _OF_AN_ARRAY = {
@@ -65,6 +65,10 @@ def enqueue_call(
 def edit_call(body: EditBody, actor: str, jobs: list[int], last_job: int) -> Edit:
     """Read changes to jobs that have not started."""
     patch = _patch_of(body, last_job)
+    if body.before is not None:
+        if given(patch) or body.first:
+            raise UsageError("--before changes nothing else", "make two calls of it")
+        return Edit(actor, jobs, patch, before=body.before)
     if not given(patch) and not body.first:
         raise UsageError("nothing to change was given", "for example --priority 5")
     if body.first and patch.priority is not UNSET:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from grass.api.access.auth import actor
+from grass.api.access.auth import actor, require
 from grass.api.access.own_jobs import check_may_pause, own_jobs
 from grass.api.access.viewers import presenter, viewer
 from grass.api.context import api_state, context_of
@@ -55,6 +55,7 @@ from grass.broker.core.calls import (
 from grass.broker.core.jobs.enqueue import answered
 from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
+from grass.model.access import Right
 from grass.model.ids import is_fresh
 from grass.model.jobs.signals import check_sendable, signal_number
 from grass.queries.documents import (
@@ -297,6 +298,9 @@ async def rerun(request: Request, body: RerunBody) -> Done:
 async def edit(request: Request, body: EditBody) -> Done:
     """Change jobs that have not started."""
     who, broker = actor(request), context_of(request).broker
+    if body.before is not None:
+        # Priorities of jobs ahead of it may change, too, whoever they belong to.
+        require(request, Right.OPERATE)
     after = None
     if body.after:
         after = AfterSelectors(broker, set(await select(broker, body.select)))

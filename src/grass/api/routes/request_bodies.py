@@ -66,7 +66,10 @@ def _changes(names: Iterable[str]) -> Fields:
 
 
 _NewJob = _struct((name, _FORMS[name] | None, None) for name in _OF_A_NEW_JOB)
-_Edit = _struct([_SELECT, ("first", bool, False)], _changes(("command", *EDITABLE)))
+_Edit = _struct(
+    [_SELECT, ("first", bool, False), ("before", int | None, None)],
+    _changes(("command", *EDITABLE)),
+)
 _Rerun = _struct([_SELECT, ("hold", bool, False)], _changes(("command", *RERUNNABLE)))
 _Guest = _struct(
     [
@@ -141,7 +144,8 @@ class RerunBody(_Rerun):  # type: ignore[misc, valid-type]
 class EditBody(_Edit):  # type: ignore[misc, valid-type]
     """Jobs that have not started, changed where a field is given.
 
-    `first` gives them a priority above all others that wait in their queues.
+    `first` gives them a priority above all others that wait in their queues, `before`
+    one by which they start right before that job.
     """
 
 

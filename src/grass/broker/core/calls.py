@@ -231,6 +231,8 @@ class Edit(Reading[Done]):
     patch: JobPatch
     first: bool = False
     """Whether they get a priority above all others that wait in their queues."""
+    before: int | None = None
+    """The job right before which they are to start; nothing else is changed then."""
 
 
 class Rerun(Reading[Done]):

@@ -45,8 +45,14 @@ FIRST = Option(
     "--first",
     about="start before all others that wait in its queue: raises its priority",
 )
+BEFORE = Option(
+    "--before",
+    "ID",
+    "start right before this job of its queue: changes its priority",
+)
 OPTIONS = (
     FIRST,
+    BEFORE,
     *CHANGES,
     Option("--after", "JOBS", "start after these instead: 7,9 or 7:failed; or none"),
     Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00, +2h; or none"),
@@ -74,6 +80,8 @@ def run(words: list[str]) -> int:
     wanted = changes(values, command)
     if values.has("first"):
         wanted["first"] = True
+    if values.has("before"):
+        wanted["before"] = values.whole_number("before")
     if not wanted:
         return _in_editor(values, select)
     with Client(broker=values.broker) as client:
@@ -163,6 +171,7 @@ COMMAND = Command(
         "grass edit 7",
         "grass edit 7 --priority 5",
         "grass edit 7 --first",
+        "grass edit 9 --before 7",
         "grass edit 7 -g 2 --time-limit 4h",
         "grass edit 7 -- python train.py lr=0.01",
         "grass edit --yes queue:q1 --queue q2",

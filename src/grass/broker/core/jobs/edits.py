@@ -5,7 +5,8 @@ all jobs that it names, or none: very many jobs are first all checked and then c
 both in slices. One that ends between its check and its change is left alone.
 
 There is one order of starting: priority, then arrival. A job goes first by a priority
-above those of all others that wait in its queue at the time of the call.
+above those of all others that wait in its queue at the time of the call, and right
+before another job by one between that job's and those ahead of it (`moves`).
 """
 
 from collections.abc import Generator, Sequence
@@ -21,6 +22,7 @@ from grass.broker.core.jobs import (
     dependency_edits,
     dependency_graph,
     eligibility,
+    moves,
     queues,
 )
 from grass.broker.core.jobs.bulk_calls import BulkCall, Work
@@ -168,11 +170,15 @@ def _edit(state: State, call: Edit) -> Work:
             dependency_edits.check(state, waits, ends, {})
         if call.first:
             change.priorities = yield from _first(state, numbers, call.patch)
-        done = Done()
+        elif call.before is not None:
+            change.priorities = yield from moves.before(state, numbers, call.before)
+        done, others = Done(), [one for one in change.priorities if one not in waits]
         act = _act(state, call, change, done)
-        yield from bulk_calls.each_before_start(state, numbers, act)
+        # Those that make room first: nobody is overtaken meanwhile.
+        yield from bulk_calls.each_before_start(state, [*others, *numbers], act)
     finally:
         kept.forget()
+    done.jobs = [one for one in done.jobs if one in waits]
     left = len(numbers) - len(done.jobs)
     if left:
         done.warnings.append(f"{left} jobs have ended meanwhile and were left alone")
@@ -180,7 +186,8 @@ def _edit(state: State, call: Edit) -> Work:
 
 
 def _act(state: State, call: Edit, change: Change, done: Done) -> bulk_calls.Act:
-    names = {*given(call.patch), "priority"} if call.first else given(call.patch)
+    moves_jobs = call.first or call.before is not None
+    names = {*given(call.patch), "priority"} if moves_jobs else given(call.patch)
 
     def act(number: int) -> None:
         job = state.jobs.get(number)
