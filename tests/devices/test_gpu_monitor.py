@@ -234,7 +234,8 @@ def test_a_library_that_hangs_cannot_hang_the_daemon(gpus: FakeGpus) -> None:
     async def test() -> None:
         async with watching(patience=HASTY) as monitor:
             gpus.hang()
-            readings = await monitor.read()
+            async with asyncio.timeout(PATIENCE_S):
+                readings = await monitor.read()
             assert [one.fault for one in readings] == 2 * ["it does not answer in time"]
             assert [one.unit for one in monitor.units()] == ["0", "1"]
             gpus.work()
