@@ -1,5 +1,6 @@
 """What changes, as a stream of topics over a real socket."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -206,6 +207,28 @@ def test_values_of_others_are_hidden_from_who_only_reads(tmp_path: Path) -> None
         ]
         assert [b"secret" in one.body for one in answers] == [False, True]
         assert "A=…".encode() in answers[0].body
+
+    play(tmp_path, story)
+
+
+def test_a_stream_ends_with_its_token(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        token = await api.new_token("read")
+        async with served(api, tmp_path), following(tmp_path, "jobs") as stream:
+            await hello(stream)
+            asking = api.remote("GET", "/stream?topics=jobs", {}, token)
+            reading = asyncio.create_task(asking)
+            name = token.partition(".")[0]
+            followers = api.app.state.api.feed._followers
+            while len(followers) < 2:  # noqa: ASYNC110 -- nothing tells of it
+                await asyncio.sleep(0)
+            await api.send("DELETE", f"/tokens/{name}", b"")
+            await enqueue(api)
+            assert (await stream.frame("jobs"))["jobs"]
+            answer = await reading
+            assert b"event: hello" in answer.body
+            assert b"event: jobs" not in answer.body
 
     play(tmp_path, story)
 

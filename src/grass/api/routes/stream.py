@@ -5,16 +5,19 @@ from there, the number of the journal's last line as `id`. After a disconnect a 
 continues with `after`, or with the header `Last-Event-ID` that browsers send.
 """
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncGenerator
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from grass.api.access.auth import identify
 from grass.api.access.viewers import daemon_facts, viewer
 from grass.api.context import api_state, context_of
 from grass.api.payloads import number
 from grass.api.routes.events import MEDIA_TYPE
 from grass.errors import UsageError
+from grass.model.access import Token
 from grass.queries.feed.feed import TOPICS, Feed
 from grass.queries.feed.job_topics import is_job_topic
 from grass.queries.presentation import Viewer
@@ -33,6 +36,7 @@ async def stream(request: Request) -> Response:
         last_seen = request.headers.get("last-event-id")
     since = None if last_seen is None else number(last_seen, 0)
     frames = _frames(_feed(request), viewer(request), topics, since)
+    frames = _while_valid(request, frames)
     headers = {"Cache-Control": "no-store"}
     return StreamingResponse(frames, media_type=MEDIA_TYPE, headers=headers)
 
@@ -61,9 +65,33 @@ def _feed(request: Request) -> Feed:
     return shared.feed
 
 
+async def _while_valid(
+    request: Request, frames: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """Pass frames on, none of them once the caller's token is revoked or over."""
+    name = identify(request).token
+    began = context_of(request).broker.state.tokens.get(name)
+    try:
+        async for one in frames:
+            # Looked up each time: the state may be another one after a failed commit.
+            known = context_of(request).broker.state.tokens.get(name)
+            if name and not _is_same(began, known):
+                return
+            yield one
+    finally:
+        await frames.aclose()
+
+
+def _is_same(began: Token | None, now: Token | None) -> bool:
+    """Tell whether a token is the one that a stream began with, and still holds."""
+    if began is None or now is None or began.created_at != now.created_at:
+        return False
+    return now.holds(time.time_ns() // 1000)
+
+
 async def _frames(
     feed: Feed, who: Viewer, topics: frozenset[str], since: int | None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     follower = await feed.follow(who, topics)
     try:
         until = feed.seq
