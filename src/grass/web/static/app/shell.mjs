@@ -136,7 +136,7 @@ function Counts() {
     <div class="counts" aria-label="jobs" role="group">
       ${COUNTED.map((state) => {
         const count = state === "queued" ? jobs.queued + jobs.waiting : jobs[state];
-        return html`<a key=${state} href=${`/jobs?select=state:${state}`} class=${count ? "" : "none"}>
+        return html`<a key=${state} href=${`/jobs?select=state:${state}${state === "queued" ? "+state:waiting" : ""}`} class=${count ? "" : "none"}>
           <${StateShape} state=${state} /><b>${count.toLocaleString("en")}</b> <span class="word">${state}</span>
         </a>`;
       })}

@@ -2,19 +2,26 @@
 // on a list, its rows keep their places: what they say is kept up to date, and those that
 // came, went or moved wait. A chip says how many, and shows them when it is pressed.
 
-import { html, useRef, useState } from "../ui.mjs";
+import { html, useLayoutEffect, useRef, useState } from "../ui.mjs";
 
 /**
  * @template T
  * @param {T[]} rows the newest rows, in their newest order
  * @param {(row: T) => string | number} keyOf
  * @param {(row: T) => T} [latest] a row that went, as it is now
+ * @param {unknown} [epoch] another one: the user asked for other rows, which do not wait
  */
-export function useSteady(rows, keyOf, latest = (row) => row) {
-  const [held, setHeld] = useState(/** @type {T[] | null} */ (null));
+export function useSteady(rows, keyOf, latest = (row) => row, epoch = null) {
+  const [before, setHeld] = useState(/** @type {T[] | null} */ (null));
   const newest = useRef(rows);
   newest.current = rows;
-  const hold = () => setHeld((before) => before ?? newest.current);
+  const heldIn = useRef(epoch);
+  const held = before && (heldIn.current === epoch ? before : rows);
+  useLayoutEffect(() => {
+    heldIn.current = epoch;
+    setHeld((rowsBefore) => rowsBefore && newest.current);
+  }, [epoch]);
+  const hold = () => setHeld((rowsBefore) => rowsBefore ?? newest.current);
   const letGo = () => setHeld(null);
   const isInside = useRef({ pointer: false, focus: false });
   const changed = () => (isInside.current.pointer || isInside.current.focus ? hold() : letGo());
@@ -38,7 +45,7 @@ export function useSteady(rows, keyOf, latest = (row) => row) {
   const shown = held ? refreshed(held, rows, keyOf, latest) : rows;
   const waiting = held ? differences(held, rows, keyOf) : 0;
   const showNow = () => setHeld(newest.current);
-  return { rows: shown, waiting, handlers, showNow };
+  return { rows: shown, isHeld: held !== null, waiting, handlers, showNow };
 }
 
 /**

@@ -16,6 +16,7 @@ import { html, useRef, useState } from "../ui.mjs";
  * @property {boolean} [number] numbers are right-aligned
  * @property {string} [className]
  * @property {boolean} [wide] takes the room that is left
+ * @property {boolean} [silent] its label is for screen readers alone
  */
 /**
  * @template T
@@ -31,12 +32,16 @@ import { html, useRef, useState } from "../ui.mjs";
  * @property {(row: T) => void} [onOpen]
  * @property {Record<string, (row: T) => void>} [keys] what keys do to the row with the cursor
  * @property {(row: T) => string} [rowClass]
+ * @property {unknown} [epoch] another one: the user asked for other rows
+ * @property {(row: T) => string} [groupOf] rows of a group stand together, under its name
  */
 
 /** @template T @param {TableProps<T>} props */
 export function Table(props) {
   const { caption, columns, keyOf, selected, onSelect } = props;
-  const { rows, waiting, handlers, showNow } = useSteady(props.rows, keyOf);
+  const { rows: all, isHeld, waiting, handlers, showNow } = useSteady(props.rows, keyOf, undefined, props.epoch);
+  const groups = useGroups(all, props, isHeld);
+  const rows = groups.flatMap((one) => (one.isFolded ? [] : one.rows));
   const [cursor, setCursor] = useState(/** @type {string | number | null} */ (null));
   const anchor = useRef(/** @type {string | number | null} */ (null));
   const body = useRef(/** @type {HTMLTableSectionElement | null} */ (null));
@@ -47,7 +52,7 @@ export function Table(props) {
     const at = Math.min(rows.length - 1, Math.max(0, to));
     if (at < 0) return;
     setCursor(keyOf(rows[at]));
-    const line = body.current?.children[at];
+    const line = body.current?.querySelectorAll("tr[data-key]")[at];
     line?.scrollIntoView({ block: "nearest" });
     if (line instanceof HTMLElement) line.focus({ preventScroll: true });
   };
@@ -64,6 +69,20 @@ export function Table(props) {
     choose(row, event.shiftKey);
     anchor.current = keyOf(row);
   };
+  const line = (/** @type {T} */ row) => {
+    const key = keyOf(row);
+    const isChosen = selected?.has(key) ?? false;
+    return html`
+      <tr key=${key} tabindex="-1" class=${props.rowClass?.(row) ?? ""} data-key=${key}
+        data-cursor=${key === cursor ? "" : undefined} aria-selected=${onSelect ? isChosen : undefined}
+        onFocusIn=${() => setCursor(key)}>
+        ${onSelect && html`<td class="tick">
+          <input type="checkbox" checked=${isChosen} aria-label=${`select ${key}`} onClick=${onBox(row)} />
+        </td>`}
+        ${columns.map((one) => html`<td key=${one.id} class=${cellClass(one)} data-label=${one.label}>${one.cell(row)}</td>`)}
+      </tr>
+    `;
+  };
   return html`
     <div class="table-box" ...${handlers}>
       <${WaitingChip} waiting=${waiting} onShow=${showNow} />
@@ -78,24 +97,47 @@ export function Table(props) {
           </tr>
         </thead>
         <tbody ref=${body}>
-          ${rows.map((row) => {
-            const key = keyOf(row);
-            const isChosen = selected?.has(key) ?? false;
-            return html`
-              <tr key=${key} tabindex="-1" class=${props.rowClass?.(row) ?? ""} data-key=${key}
-                data-cursor=${key === cursor ? "" : undefined} aria-selected=${onSelect ? isChosen : undefined}
-                onFocusIn=${() => setCursor(key)}>
-                ${onSelect && html`<td class="tick">
-                  <input type="checkbox" checked=${isChosen} aria-label=${`select ${key}`} onClick=${onBox(row)} />
-                </td>`}
-                ${columns.map((one) => html`<td key=${one.id} class=${cellClass(one)} data-label=${one.label}>${one.cell(row)}</td>`)}
-              </tr>
-            `;
-          })}
+          ${groups.map((group) => html`
+            ${props.groupOf && html`<${GroupRow} key=${`group ${group.name}`} group=${group} span=${columns.length + (onSelect ? 1 : 0)} />`}
+            ${!group.isFolded && group.rows.map(line)}
+          `)}
         </tbody>
       </table>
     </div>
   `;
+}
+
+/** @typedef {{name: string, rows: any[], isFolded: boolean, fold: () => void}} Group */
+
+/**
+ * The rows by their groups; while rows are held each stays in the group that it was in.
+ * @param {any[]} rows
+ * @param {TableProps<any>} props
+ * @param {boolean} isHeld
+ * @returns {Group[]}
+ */
+function useGroups(rows, { groupOf, keyOf }, isHeld) {
+  const [folded, setFolded] = useState(/** @type {Set<string>} */ (new Set()));
+  const before = useRef(/** @type {Map<string | number, string>} */ (new Map()));
+  if (!groupOf) return [{ name: "", rows, isFolded: false, fold: () => {} }];
+  const nameOf = (/** @type {any} */ row) => (isHeld ? before.current.get(keyOf(row)) : null) ?? groupOf(row);
+  const names = new Map(rows.map((row) => [keyOf(row), nameOf(row)]));
+  before.current = names;
+  return [...new Set(names.values())].map((name) => ({
+    name,
+    rows: rows.filter((row) => names.get(keyOf(row)) === name),
+    isFolded: folded.has(name),
+    fold: () => setFolded(chosen([name], folded, name, null)),
+  }));
+}
+
+/** @param {{group: Group, span: number}} props */
+function GroupRow({ group, span }) {
+  return html`<tr class="group-row"><th scope="rowgroup" colspan=${span}>
+    <button type="button" class="sort" aria-expanded=${!group.isFolded} onClick=${group.fold}>
+      <${Icon} name=${group.isFolded ? "right" : "down"} size=${12} />${group.name || "none"} <span class="muted">${group.rows.length}</span>
+    </button>
+  </th></tr>`;
 }
 
 /** @param {Column<any>} column */
@@ -106,8 +148,8 @@ function cellClass(column) {
 
 /**
  * The selection after a row was chosen; with an anchor, all from there to the row.
- * @param {(string | number)[]} keys @param {Set<string | number>} before
- * @param {string | number} key @param {string | number | null} anchor
+ * @template {string | number} K
+ * @param {K[]} keys @param {Set<K>} before @param {K} key @param {K | null} anchor
  */
 function chosen(keys, before, key, anchor) {
   const after = new Set(before);
@@ -134,7 +176,9 @@ function AllBox({ keys, selected, onSelect }) {
 function Heading({ column, order, onOrder }) {
   const name = column.order;
   const kind = cellClass(column);
-  if (!name || !onOrder) return html`<th scope="col" class=${kind}>${column.label}</th>`;
+  if (!name || !onOrder) {
+    return html`<th scope="col" class=${kind}><span class=${column.silent ? "unseen" : ""}>${column.label}</span></th>`;
+  }
   const rises = order === name;
   const falls = order === `-${name}`;
   return html`

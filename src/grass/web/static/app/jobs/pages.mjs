@@ -1,0 +1,145 @@
+// The jobs of a filter, a page at a time in the daemon's order. What changed is put in
+// its row at once; who came, went or moved is read anew, soon and not too often.
+
+import { Problem, read } from "../api.mjs";
+import { follow } from "../stream.mjs";
+import { useEffect, useRef, useState } from "../ui.mjs";
+import { mayMean } from "./filter_words.mjs";
+
+/**
+ * @typedef {import("../documents.mjs").Job} Job
+ * @typedef {{words: string[], order: string, usage: boolean}} Wanted
+ * @typedef {object} Shown
+ * @property {Job[] | null} jobs null: not yet read
+ * @property {Record<string, number>} totals all that match, by state
+ * @property {string | null} next where the next page begins
+ * @property {Problem | null} problem
+ * @property {number} epoch another one: the user asked for other rows
+ */
+
+const PAGE = 100;
+const MOST_AT_ONCE = 1000;
+const PAUSE_MS = 700;
+/** A slow filter is read so many times less often than it takes. */
+const SLOWER = 10;
+
+/** @type {Shown} */
+const NOTHING = { jobs: null, totals: {}, next: null, problem: null, epoch: 0 };
+let epochs = 0;
+
+class Pages {
+  /** @param {Wanted} wanted @param {(shown: Shown) => void} tell */
+  constructor(wanted, tell) {
+    this.wanted = wanted;
+    this.tell = tell;
+    this.shown = NOTHING;
+    this.ending = new AbortController();
+    this.isReading = false;
+    this.isOld = false;
+    this.readyAt = 0;
+    this.timer = 0;
+  }
+
+  stop() {
+    this.ending.abort();
+    clearTimeout(this.timer);
+  }
+
+  /** @param {Partial<Shown>} change */
+  show(change) {
+    if (this.ending.signal.aborted) return;
+    this.shown = { ...this.shown, ...change };
+    this.tell(this.shown);
+  }
+
+  /** Read as many rows as are shown, from the first on. */
+  async first() {
+    await this.reading(async () => {
+      const wanted = Math.max(PAGE, this.shown.jobs?.length ?? 0);
+      const begun = this.shown.jobs === null;
+      /** @type {Job[]} */
+      const jobs = [];
+      let cursor = /** @type {string | null} */ (null);
+      let page;
+      do {
+        page = await this.page(cursor, Math.min(MOST_AT_ONCE, wanted - jobs.length));
+        jobs.push(...page.jobs);
+        cursor = page.next;
+      } while (cursor && jobs.length < wanted);
+      this.show({ jobs, totals: page.total, next: cursor, problem: null, ...(begun && { epoch: ++epochs }) });
+    });
+  }
+
+  async more() {
+    const { next, jobs } = this.shown;
+    if (!next || this.isReading) return;
+    await this.reading(async () => {
+      const page = await this.page(next, PAGE);
+      const known = new Set(jobs?.map((job) => job.id));
+      const come = page.jobs.filter((/** @type {Job} */ job) => !known.has(job.id));
+      this.show({ jobs: [...(jobs ?? []), ...come], totals: page.total, next: page.next, epoch: ++epochs });
+    });
+  }
+
+  /** @param {string | null} cursor @param {number} limit */
+  page(cursor, limit) {
+    const { words, order, usage } = this.wanted;
+    const query = { select: words, order, limit, cursor, usage: usage ? 1 : null };
+    return read("/jobs", query, this.ending.signal);
+  }
+
+  /** @param {() => Promise<void>} doing */
+  async reading(doing) {
+    const begun = Date.now();
+    this.isReading = true;
+    this.isOld = false;
+    try {
+      await doing();
+    } catch (error) {
+      // The shell tells that the daemon is away.
+      if (error instanceof Problem) this.show({ problem: error, jobs: [], totals: {}, next: null });
+    } finally {
+      this.isReading = false;
+      this.readyAt = Date.now() + Math.max(PAUSE_MS, SLOWER * (Date.now() - begun));
+    }
+    if (this.isOld) this.soon();
+  }
+
+  /** Read anew: now, or when enough time has passed since the last reading. */
+  soon() {
+    this.isOld = true;
+    if (this.isReading || this.ending.signal.aborted) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.first(), Math.max(0, this.readyAt - Date.now()));
+  }
+
+  /** @param {{jobs: Job[], removed: number[], more: number}} frame */
+  take({ jobs: come, removed, more }) {
+    const jobs = this.shown.jobs ?? [];
+    const changed = new Map(come.map((job) => [job.id, job]));
+    if (jobs.some((job) => changed.has(job.id))) {
+      // What a job uses is not told with its changes: the last reading stays.
+      this.show({ jobs: jobs.map((job) => ({ ...job, ...changed.get(job.id) })) });
+    }
+    const touches = more > 0 || removed.length > 0 || come.some((job) => mayMean(this.wanted.words, job));
+    if (touches) this.soon();
+  }
+}
+
+/** @param {Wanted} wanted */
+export function useJobs(wanted) {
+  const [shown, setShown] = useState(NOTHING);
+  const pages = useRef(/** @type {Pages | null} */ (null));
+  const key = JSON.stringify(wanted);
+  useEffect(() => {
+    const mine = new Pages(JSON.parse(key), setShown);
+    pages.current = mine;
+    void mine.first();
+    return () => mine.stop();
+  }, [key]);
+  useEffect(() => {
+    const data = (/** @type {any} */ frame) => pages.current?.take(frame);
+    return follow("jobs", { data, resync: () => pages.current?.soon() });
+  }, []);
+  return { ...shown, more: () => void pages.current?.more() };
+}

@@ -1,0 +1,231 @@
+"""The list of jobs: filter, order, columns, groups, selection, verbs, exports."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.support.browser import PHONE, Look, sideways, violations
+from tests.support.homes import GrassHome
+
+pytestmark = [pytest.mark.daemon, pytest.mark.browser]
+
+HELD = ("--hold", "-c", "0")
+
+
+@pytest.fixture
+def jobs(look: Look, box: GrassHome) -> Page:
+    return look(box, "/jobs")
+
+
+def row(page: Page, job: int) -> Locator:
+    return page.locator(f'tr[data-key="{job}"]')
+
+
+def shows(page: Page, wanted: list[int]) -> None:
+    """Wait until these rows are shown, in this order."""
+    rows = "[...document.querySelectorAll('tr[data-key]')].map(row => +row.dataset.key)"
+    page.wait_for_function(f"wanted => `${{{rows}}}` === `${{wanted}}`", arg=wanted)
+
+
+def write_filter(page: Page, text: str) -> None:
+    page.get_by_role("combobox", name="filter jobs").fill(text)
+
+
+def hold_three(box: GrassHome) -> list[int]:
+    """Enqueue three jobs that do not start, in a project of their own."""
+    options = (*HELD, "--project", "trio")
+    return [box.enqueue("--name", name, *options, "true") for name in ("b", "c", "a")]
+
+
+def test_a_new_job_shows_and_its_state_follows(jobs: Page, box: GrassHome) -> None:
+    job = box.enqueue("--name", "ablation", *HELD, "true")
+    expect(row(jobs, job)).to_contain_text("ablation")
+    expect(row(jobs, job)).to_contain_text("held")
+    box.ok("release", str(job))
+    expect(row(jobs, job)).to_contain_text("succeeded")
+
+
+def test_the_filter_means_what_the_command_line_means(
+    jobs: Page, box: GrassHome
+) -> None:
+    trio = hold_three(box)
+    other = box.enqueue("--name", "zeta", *HELD, "true")
+    expect(row(jobs, other)).to_be_visible()
+    for text, meant in {
+        "@trio": trio,
+        f"{trio[0]}-{trio[1]} name~^zet": [*trio[:2], other],
+        "state:held": [*trio, other],
+    }.items():
+        write_filter(jobs, text)
+        told = box.ok("show", *text.split(), "--all", "-q").split()
+        assert sorted(map(int, told)) == meant
+        shows(jobs, meant[::-1])
+    expect(jobs).to_have_url(re.compile("select=state%3Aheld"))
+
+
+def test_a_word_is_suggested_and_a_wrong_one_refused(
+    jobs: Page, box: GrassHome
+) -> None:
+    trio = hold_three(box)
+    expect(row(jobs, trio[0])).to_be_visible()
+    write_filter(jobs, "tri")
+    jobs.get_by_role("option", name="@trio").click()
+    expect(jobs).to_have_url(re.compile("select=%40trio"))
+    write_filter(jobs, "state:broken")
+    jobs.keyboard.press("Enter")
+    expect(jobs.get_by_role("alert")).to_contain_text("there is no state `broken`")
+    write_filter(jobs, "@nobody")
+    expect(jobs.get_by_text(re.compile("^0 of "))).to_be_visible()
+    jobs.get_by_role("button", name="Clear the filter", exact=True).click()
+    expect(row(jobs, trio[0])).to_be_visible()
+
+
+def test_headers_sort_and_columns_are_chosen(jobs: Page, box: GrassHome) -> None:
+    trio = hold_three(box)
+    write_filter(jobs, "@trio")
+    shows(jobs, trio[::-1])
+    jobs.get_by_role("columnheader", name="Name").get_by_role("button").click()
+    shows(jobs, [trio[2], *trio[:2]])
+    jobs.get_by_role("button", name="Columns").click()
+    jobs.get_by_role("checkbox", name="Project").check()
+    jobs.get_by_role("button", name="Done").click()
+    expect(jobs.get_by_role("columnheader", name="Project")).to_be_visible()
+    expect(jobs).to_have_url(re.compile("columns=.*project"))
+
+
+def test_rows_are_grouped_and_a_group_is_folded(jobs: Page, box: GrassHome) -> None:
+    hold_three(box)
+    write_filter(jobs, "@trio")
+    jobs.get_by_label("Group").select_option("name")
+    group = jobs.get_by_role("rowheader", name="c 1")
+    expect(group).to_be_visible()
+    group.get_by_role("button").click()
+    expect(jobs.locator("tr[data-key]")).to_have_count(2)
+
+
+def test_a_view_is_saved_by_name(jobs: Page, box: GrassHome) -> None:
+    trio = hold_three(box)
+    write_filter(jobs, "@trio")
+    expect(jobs).to_have_url(re.compile("trio"))
+    jobs.get_by_role("button", name="Views").click()
+    jobs.get_by_role("menuitem", name="Save this view").click()
+    jobs.get_by_label("name of the view").fill("the three")
+    jobs.get_by_role("button", name="Save", exact=True).click()
+    jobs.get_by_role("button", name="clear the filter").click()
+    expect(jobs).not_to_have_url(re.compile("trio"))
+    jobs.reload()
+    jobs.get_by_role("button", name="Views").click()
+    jobs.get_by_role("menuitem", name="the three").click()
+    expect(row(jobs, trio[0])).to_be_visible()
+    expect(jobs).to_have_url(re.compile("trio"))
+
+
+def test_a_range_of_rows_is_held_together(jobs: Page, box: GrassHome) -> None:
+    trio = hold_three(box)
+    expect(jobs.locator("tr[data-key]")).not_to_have_count(0)
+    write_filter(jobs, "@trio")
+    shows(jobs, trio[::-1])
+    row(jobs, trio[2]).get_by_role("checkbox").click()
+    row(jobs, trio[0]).get_by_role("checkbox").click(modifiers=["Shift"])
+    bar = jobs.get_by_role("toolbar", name="selected jobs")
+    expect(bar).to_contain_text("3 selected")
+    bar.get_by_role("button", name="Release").click()
+    jobs.get_by_role("button", name="Release 3 jobs").click()
+    box.wait(*trio)
+    expect(row(jobs, trio[1])).to_contain_text("succeeded")
+
+
+def test_all_that_match_are_cancelled_after_their_count_was_told(
+    jobs: Page, box: GrassHome
+) -> None:
+    many = box.enqueue_array(*HELD, "--project", "many", "--array", "1-130", "true")
+    write_filter(jobs, "@many")
+    expect(jobs.get_by_role("status").filter(has_text="of 130 jobs")).to_be_visible()
+    jobs.keyboard.press("Enter")
+    jobs.keyboard.press("Tab")
+    jobs.get_by_role("checkbox", name="select all shown").click()
+    bar = jobs.get_by_role("toolbar", name="selected jobs")
+    bar.get_by_role("button", name="Select all 130 matching").click()
+    bar.get_by_role("button", name="Cancel", exact=True).click()
+    jobs.get_by_role("button", name="Cancel 130 jobs").click()
+    expect(jobs.get_by_text("130 jobs cancelled")).to_be_visible()
+    assert set(box.states([many[0], many[-1]])) == {"cancelled"}
+
+
+def test_keys_move_select_act_and_open(jobs: Page, box: GrassHome) -> None:
+    trio = hold_three(box)
+    write_filter(jobs, "@trio")
+    shows(jobs, trio[::-1])
+    jobs.keyboard.press("Enter")
+    jobs.keyboard.press("Escape")
+    for key in "jjx":
+        jobs.keyboard.press(key)
+    expect(row(jobs, trio[1])).to_have_attribute("aria-selected", "true")
+    jobs.keyboard.press("Escape")
+    expect(row(jobs, trio[1])).to_have_attribute("aria-selected", "false")
+    jobs.keyboard.press(".")
+    expect(jobs.get_by_role("menu")).to_be_visible()
+    jobs.keyboard.press("e")
+    expect(row(jobs, trio[1])).to_contain_text("succeeded")
+    row(jobs, trio[1]).focus()
+    jobs.keyboard.press("Enter")
+    expect(jobs).to_have_url(re.compile(rf"/jobs/{trio[1]}$"))
+
+
+def test_rows_wait_while_the_pointer_is_on_them(jobs: Page, box: GrassHome) -> None:
+    trio = hold_three(box)
+    shows(jobs, trio[::-1])
+    row(jobs, trio[0]).hover()
+    late = box.enqueue("--name", "late", *HELD, "true")
+    chip = jobs.get_by_role("button", name=re.compile("waiting$"))
+    expect(chip).to_have_text(re.compile("1 update waiting"))
+    expect(row(jobs, late)).to_have_count(0)
+    chip.click()
+    expect(row(jobs, late)).to_be_visible()
+
+
+@pytest.mark.parametrize("form", ["CSV", "JSON"])
+def test_what_is_shown_is_exported(
+    jobs: Page, box: GrassHome, tmp_path: Path, form: str
+) -> None:
+    trio = hold_three(box)
+    write_filter(jobs, "@trio")
+    shows(jobs, trio[::-1])
+    jobs.get_by_role("button", name="Export").click()
+    with jobs.expect_download() as download:
+        jobs.get_by_role("menuitem", name=form).click()
+    file = tmp_path / "jobs"
+    download.value.save_as(file)
+    text = file.read_text()
+    rows = (
+        json.loads(text) if form == "JSON" else list(csv.DictReader(text.splitlines()))
+    )
+    assert [int(one["id"]) for one in rows] == trio[::-1]
+    assert rows[0]["name"] == "a"
+
+
+def test_a_reader_is_offered_no_verbs(look: Look, box: GrassHome) -> None:
+    job = box.enqueue(*HELD, "true")
+    page = look(box, "/jobs", role="read")
+    row(page, job).get_by_role("checkbox").click()
+    bar = page.get_by_role("toolbar", name="selected jobs")
+    expect(bar).to_contain_text("1 selected")
+    expect(bar.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", ["phone", "desktop"])
+def test_it_is_accessible_and_fits(
+    look: Look, box: GrassHome, theme: str, width: str
+) -> None:
+    trio = hold_three(box)
+    how = {"viewport": PHONE} if width == "phone" else {}
+    page = look(box, "/jobs?group=project", color_scheme=theme, **how)
+    row(page, trio[0]).get_by_role("checkbox").click()
+    expect(page.get_by_role("toolbar", name="selected jobs")).to_be_visible()
+    assert violations(page) == []
+    assert not sideways(page)
