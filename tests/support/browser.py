@@ -123,7 +123,7 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
     yield open_page
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert not complaints, complaints
 
 
 @pytest.fixture

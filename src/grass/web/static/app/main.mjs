@@ -29,8 +29,19 @@ const asked = new Set();
 async function load(view) {
   if (asked.has(view.id)) return;
   asked.add(view.id);
-  const [module] = await Promise.all([view.load(), loadStyle(view.id)]);
-  loaded.value = { ...loaded.value, [view.id]: module.default };
+  try {
+    const [module] = await Promise.all([view.load(), loadStyle(view.id)]);
+    loaded.value = { ...loaded.value, [view.id]: module.default };
+  } catch {
+    // The daemon is gone, or the browser was logged out meanwhile.
+    loaded.value = { ...loaded.value, [view.id]: NotLoaded };
+  }
+}
+
+function NotLoaded() {
+  return html`<${Empty} title="This view could not be loaded">
+    <button type="button" onClick=${() => window.location.reload()}>Load the page again</button>
+  <//>`;
 }
 
 /** @param {string} id */
