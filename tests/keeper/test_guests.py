@@ -16,6 +16,7 @@ from grass.keeper.exit_reasons import GUEST_ENDED, GUEST_GAVE_UP, GUEST_GONE
 from grass.keeper.process_table import start_ticks
 from grass.keeper.protocol import (
     GiveBackVerb,
+    StopVerb,
     SuspendVerb,
 )
 
@@ -176,6 +177,44 @@ def test_guest_that_was_suspended_goes_on_when_it_gives_back() -> None:
     core.step(asked(SuspendVerb("a")), 1.0)
     wanted = core.step(events.GivenBack("a", 0, 2), 2.0)
     assert of(wanted, effects.SignalProcesses)[0].signals == (18,)
+
+
+def test_end_of_a_guest_is_not_told_before_it_is_on_record() -> None:
+    core = core_with_guest()
+    wanted = core.step(events.GivenBack("a", 7, 2), 1.0)
+    assert [one.entry.code for one in of(wanted, effects.Record)] == [7]
+    assert of(wanted, effects.Write) == [effects.Write("a")]
+    # A successor would find a process that lives, and believe that it has its units.
+    assert not of(core.step(events.Written("a", False), 1.0), effects.Survey)
+    assert of(core.step(events.TimerTick(), 9.0), effects.Write)
+    assert of(core.step(events.Written("a", True), 9.0), effects.Survey)
+    wanted = core.step(events.Surveyed("a", True, 0), 9.0)
+    assert of(wanted, effects.Publish)[0].entry.code == 7
+
+
+def test_process_of_a_guest_that_gave_back_is_left_alone() -> None:
+    core = core_with_guest()
+    core.step(asked(StopVerb("a", 15, 3.0)), 1.0)
+    core.step(events.GivenBack("a", 7, 2), 2.0)
+    core.step(events.Written("a", False), 2.0)
+    late = core.step(asked(StopVerb("a", 15, 0.0)), 3.0)
+    later = core.step(events.TimerTick(), 9.0)
+    assert not of(late + later, effects.KillProcesses)
+    assert not of(late + later, effects.SignalProcesses)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_end_of_its_process_changes_nothing_after_a_guest_gave_back(
+    recorded: bool,
+) -> None:
+    core = core_with_guest()
+    core.step(events.GivenBack("a", 7, 2), 1.0)
+    core.step(events.Written("a", recorded), 1.0)
+    if recorded:
+        core.step(events.Surveyed("a", True, 0), 1.0)
+    core.step(events.AdoptedUnclear("a", True, 3), 2.0)
+    assert not core.step(events.AdoptedEnded("a", None, 3), 2.0)
+    assert (core.attempts["a"].code, core.attempts["a"].reason) == (7, None)
 
 
 def test_guest_that_has_not_begun_never_does() -> None:

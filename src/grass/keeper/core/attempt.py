@@ -113,6 +113,16 @@ class KeeperAttempt:
         """Whether another process started its process, which is only watched."""
         return self.spawning.guest is not None
 
+    @property
+    def is_live(self) -> bool:
+        """Whether its main process begins or runs."""
+        return self.state in ("starting", "running")
+
+    @property
+    def gave_back(self) -> bool:
+        """Whether a guest is done with it, which is not on record yet."""
+        return self.is_guest and self.state == "ended"
+
     def began(self, spawned: Spawned, now: float) -> None:
         """Note that the program runs."""
         self.state = "running"

@@ -84,6 +84,12 @@ class EndGuest(NamedTuple):
     code: int
 
 
+class Write(NamedTuple):
+    """Write all that is to be on record now; answered by Written."""
+
+    id: str
+
+
 class SignalProcesses(NamedTuple):
     """Send the signals, in order, to every process of the attempt."""
 
@@ -195,6 +201,7 @@ Effect = (
     | Probe
     | GiveUp
     | EndGuest
+    | Write
     | SignalProcesses
     | SignalHandlers
     | KillProcesses

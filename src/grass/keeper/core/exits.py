@@ -53,15 +53,35 @@ class Exits:
         self.main_ended(attempt)
 
     def given_back(self, event: events.GivenBack, now: float) -> None:
-        """End a guest's attempt, whose process goes on."""
+        """End a guest's attempt, whose process goes on, once that is on record.
+
+        A successor that does not know would find the process, and take it for one that
+        has its units still.
+        """
         attempt = self._state.attempts.get(event.id)
-        if attempt is not None and attempt.state in ("starting", "running"):
+        if attempt is not None and attempt.is_live:
             attempt.given_back(event.code, event.at)
             attempt.measure(now)
+            self._cancel_timers(attempt)
             if attempt.suspended:
                 # Its process goes on, and nothing else would continue it.
                 self._state.want(effects.SignalProcesses(attempt.id, (SIGCONT,)))
+            self._state.want(effects.Record(attempt.exit_entry()))
+            self.write(attempt, now)
+
+    def write(self, attempt: KeeperAttempt, now: float) -> None:
+        """Have it written that a guest is done with its attempt."""
+        self._state.want(effects.Write(attempt.id))
+
+    def written(self, event: events.Written, now: float) -> None:
+        """Finish the attempt of a guest, or try later to write that it is done."""
+        attempt = self._state.attempts[event.id]
+        if event.done:
             self.main_ended(attempt)
+        else:
+            attempt.looks += 1
+            due = now + pause(attempt.looks)
+            self._state.timers.set("write", attempt.id, due)
 
     def main_ended(self, attempt: KeeperAttempt) -> None:
         """Look for other processes of an attempt whose main process is gone."""
@@ -120,12 +140,15 @@ class Exits:
         attempt.finish()
         self._ended.pop(attempt.id, None)
         self._state.live -= 1
-        for purpose in _PURPOSES:
-            self._state.timers.cancel(purpose, attempt.id)
+        self._cancel_timers(attempt)
         self._state.want(effects.ReleaseAttempt(attempt.id))
         self._state.want(effects.Publish(attempt.exit_entry()))
         self.unsynced.add(attempt.id)
         self._starts.start_followers(attempt.id)
+
+    def _cancel_timers(self, attempt: KeeperAttempt) -> None:
+        for purpose in _PURPOSES:
+            self._state.timers.cancel(purpose, attempt.id)
 
     def spawn_failed(self, event: events.SpawnFailed, now: float) -> None:
         """Finish an attempt whose program never ran."""

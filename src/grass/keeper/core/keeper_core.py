@@ -67,6 +67,7 @@ class KeeperCore:
             "output": self._running.measure_output,
             "unclear": self._takeover.inspect,
             "suspend": self._running.suspend_again,
+            "write": self._exits.write,
         }
 
     def _event_handlers(self) -> dict[type, Callable[[Any, float], None]]:
@@ -93,6 +94,7 @@ class KeeperCore:
             events.AdoptedEnded: self._takeover.adopted_ended,
             events.AdoptedUnclear: self._takeover.adopted_unclear,
             events.GivenBack: self._exits.given_back,
+            events.Written: self._exits.written,
         }
 
     def _verb_handlers(self) -> dict[type, Callable[[Any, int, float], None]]:
@@ -180,7 +182,7 @@ class KeeperCore:
             return
         if attempt.state == "exited":
             self._answer_with_state(connection, attempt)
-        else:
+        elif not attempt.gave_back:
             plan = StopPlan(now + verb.grace, verb.signal, verb.reason)
             self._end(attempt, plan, now)
 

@@ -140,6 +140,13 @@ class GivenBack(NamedTuple):
     at: int
 
 
+class Written(NamedTuple):
+    """Whether all that concerns the attempt is on record."""
+
+    id: str
+    done: bool
+
+
 class Enclosed(NamedTuple):
     """The attempt's processes have a cgroup of their own."""
 
@@ -193,6 +200,7 @@ Event = (
     | AdoptedEnded
     | AdoptedUnclear
     | GivenBack
+    | Written
     | Enclosed
     | OutputMeasured
     | SocketMissing

@@ -91,7 +91,10 @@ class Takeover:
 
     def adopted_ended(self, event: events.AdoptedEnded, now: float) -> None:
         """Note that an adopted process is gone."""
-        attempt = self._state.attempts[event.id]
+        attempt = self._state.attempts.get(event.id)
+        if attempt is None or not attempt.is_live:
+            # A guest was done with its attempt before.
+            return
         # A process that was found by its marker may be a child of the main process,
         # whose exit code is unknown.
         status = None if attempt.found else event.status
@@ -101,7 +104,9 @@ class Takeover:
 
     def adopted_unclear(self, event: events.AdoptedUnclear, now: float) -> None:
         """Inspect a process again later, but not for ever."""
-        attempt = self._state.attempts[event.id]
+        attempt = self._state.attempts.get(event.id)
+        if attempt is None or not attempt.is_live:
+            return
         attempt.looks += 1
         tries = GUEST_TRIES if attempt.is_guest else UNREAPED_TRIES
         if event.over and attempt.looks > tries:

@@ -62,6 +62,9 @@ class KeeperTurn:
         self._actions: dict[type, Action] = {
             effects.Record: lambda effect: shell.record(effect.entry),
             effects.Spawn: lambda effect: self._spawns.append(effect.start),
+            effects.Write: lambda effect: events.Written(
+                effect.id, shell.flush_records() is None
+            ),
             **actions,
         }
 
