@@ -118,7 +118,8 @@ def test_the_last_lines_are_read_with_their_numbers(tmp_path: Path) -> None:
         assert told["lines"] == ["line 99", "line 100", "unfinished"]
         assert (told["first"], told["total_lines"], told["ended"]) == (99, 101, False)
         size = disk.path.stat().st_size
-        assert (told["size"], told["end"]) == (size, size)
+        assert (told["size"], told["end"], told["open"]) == (size, size, True)
+        assert not (await disk.lines("from=99&count=2"))["open"]
         await disk.ends()
         with disk.path.open("ab") as file:
             file.write(b" by somebody else\n")

@@ -44,6 +44,8 @@ class LinesReply(msgspec.Struct):
     """The byte of the file at which they begin."""
     end: int
     """The byte of the file after them."""
+    open: bool
+    """Whether the last of them has no newline yet."""
     ended: bool
     """Whether the attempt has ended."""
 
@@ -57,6 +59,8 @@ class Lines:
         """Which of the lines were too long."""
         self.size = 0
         """How many bytes the lines take in the file."""
+        self.open = False
+        """Whether the last line has no newline yet."""
         self._most = most
         self._open = b""
         self._open_size = 0
@@ -76,6 +80,7 @@ class Lines:
         """Add a last line that has no newline yet."""
         if self._open_size and len(self.texts) < self._most:
             self._end_line(0)
+            self.open = True
 
     def _append(self, part: bytes) -> None:
         """Keep the part of a line that is shown."""
@@ -171,5 +176,6 @@ def _reply(
         cut=lines.cut,
         offset=offset,
         end=offset + lines.size,
+        open=lines.open,
         ended=attempt.finished_at is not None,
     )

@@ -204,3 +204,17 @@ export interface UsagePoint {
   cpu: number | null;
   gpus: Record<string, { memory: number | null; utilization: number | null }>;
 }
+
+export interface Lines {
+  job: number;
+  attempt: number;
+  total_lines: number | null;
+  size: number;
+  first: number | null;
+  lines: string[];
+  cut: number[];
+  offset: number;
+  end: number;
+  open: boolean;
+  ended: boolean;
+}

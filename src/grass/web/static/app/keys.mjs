@@ -1,7 +1,7 @@
 // Keys. A letter alone works unless something is typed into, a dialog is open, or the
 // user has switched such keys off. `g` and a letter goes to a view.
 
-import { signal, useLayoutEffect } from "./ui.mjs";
+import { signal, useLayoutEffect, useRef } from "./ui.mjs";
 
 const KEPT = "grass.keys";
 const CHORD_MS = 1200;
@@ -17,8 +17,8 @@ export function switchLetters(on) {
 
 /** @typedef {Record<string, (event: KeyboardEvent) => void>} Bindings */
 
-/** The newest bindings come first, so that a table's are before the page's.
- * @type {Bindings[]} */
+/** What was shown last comes first, so that a table's keys are before the page's.
+ * @type {{current: Bindings}[]} */
 const bound = [];
 let chordUntil = 0;
 
@@ -46,10 +46,10 @@ function onKey(event) {
   const onControl = event.target instanceof HTMLElement && event.target.closest("a, button, summary");
   if (onControl && (event.key === "Enter" || event.key === " ")) return;
   chordUntil = name === "g" ? Date.now() + CHORD_MS : 0;
-  const found = [...bound].reverse().find((one) => one[name]);
+  const found = bound.findLast((one) => one.current[name]);
   if (!found) return;
   event.preventDefault();
-  found[name](event);
+  found.current[name](event);
 }
 
 document.addEventListener("keydown", onKey);
@@ -59,10 +59,12 @@ document.addEventListener("keydown", onKey);
  * @param {Bindings} bindings
  */
 export function useKeys(bindings) {
+  const own = useRef(bindings);
+  own.current = bindings;
   useLayoutEffect(() => {
-    bound.push(bindings);
+    bound.push(own);
     return () => {
-      bound.splice(bound.indexOf(bindings), 1);
+      bound.splice(bound.indexOf(own), 1);
     };
-  });
+  }, []);
 }

@@ -7,6 +7,7 @@ import { Shell } from "./shell.mjs";
 import { SignedOut } from "./signed_out.mjs";
 import { followOverview, readSession } from "./state.mjs";
 import { connection, startStream } from "./stream.mjs";
+import { loadStyle } from "./style_sheets.mjs";
 import "./theme.mjs";
 import { html, render, signal, useEffect } from "./ui.mjs";
 import { VIEWS } from "./views.mjs";
@@ -42,18 +43,6 @@ function NotLoaded() {
   return html`<${Empty} title="This view could not be loaded">
     <button type="button" onClick=${() => window.location.reload()}>Load the page again</button>
   <//>`;
-}
-
-/** @param {string} id */
-function loadStyle(id) {
-  const sheet = document.createElement("link");
-  sheet.rel = "stylesheet";
-  sheet.href = `/style/${id}.css`;
-  const ready = new Promise((done) => {
-    sheet.onload = sheet.onerror = done;
-  });
-  document.head.append(sheet);
-  return ready;
 }
 
 function Page() {
