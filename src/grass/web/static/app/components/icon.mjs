@@ -29,7 +29,6 @@ const PATHS = {
   down: "M4 6l4 4 4-4",
   right: "M6 4l4 4-4 4",
   columns: "M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10",
-  download: "M8 2.5v7M5 7l3 3 3-3M3 13h10",
   saved: "M4 2.5h8v11l-4-3-4 3z",
   gpu: "M2 4.5h12v7h-12zM4.5 13.5v-2M7 13.5v-2M11 8a1.5 1.5 0 1 1-3 0 1.5 1.5 0 0 1 3 0z",
   worker: "M2.5 3h11v4.5h-11zM2.5 8.5h11v4.5h-11zM5 5.2h.01M5 10.7h.01",

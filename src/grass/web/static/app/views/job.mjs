@@ -1,17 +1,66 @@
-// A job: what it writes.
+// A job: its log first, then what it used and what it is.
 
-import { Problem, read } from "../api.mjs";
 import { Empty } from "../components/empty.mjs";
+import { itemsFor, Menu } from "../components/menu.mjs";
 import { LogView } from "../components/log_view.mjs";
-import { html, useEffect, useState } from "../ui.mjs";
+import { StateMark } from "../components/state_mark.mjs";
+import { actionOf, offered } from "../actions.mjs";
+import { Details, Explain } from "../job/details.mjs";
+import { useJob } from "../job/job_document.mjs";
+import { RerunForm } from "../job/rerun_form.mjs";
+import { UsageCharts } from "../job/usage_charts.mjs";
+import { changeQuery, query } from "../router.mjs";
+import { now } from "../state.mjs";
+import { html, useState } from "../ui.mjs";
+import { brief, ending, label, ran, reason, stateOf, units, UNSTARTED } from "../words.mjs";
+
+/** @typedef {import("../documents.mjs").Job} Job */
+
+const TABS = { log: "Log", usage: "Usage", details: "Details" };
 
 /** @param {{params: Record<string, string>}} props */
-export default function Job({ params }) {
-  const [job, setJob] = useState(/** @type {import("../documents.mjs").Job | null} */ (null));
-  const [problem, setProblem] = useState("");
-  useEffect(() => {
-    read(`/jobs/${params.id}`).then(setJob, (error) => error instanceof Problem && setProblem(error.message));
-  }, [params.id]);
-  if (problem) return html`<${Empty} title="There is no such job" text=${problem} link="/jobs" linkText="Jobs" />`;
-  return job && html`<${LogView} job=${job} />`;
+export default function JobView({ params }) {
+  const { job, problem } = useJob(params.id);
+  const chosen = query.value.get("tab") ?? "log";
+  const [rerunning, setRerunning] = useState(false);
+  if (problem && !job) return html`<${Empty} title="There is no such job" text=${problem.message} link="/jobs" linkText="All jobs" />`;
+  if (!job) return html`<p class="muted">Reading job ${params.id}…</p>`;
+  return html`
+    <div class="job">
+      <${Head} job=${job} onRerun=${() => setRerunning(true)} />
+      ${problem && html`<p class="problem" role="alert">${problem.message}</p>`}
+      ${UNSTARTED.includes(job.state) && html`<${Explain} job=${job} />`}
+      <div class="tabs" role="tablist" aria-label="about this job">
+        ${Object.entries(TABS).map(([id, title]) => html`<button type="button" role="tab" key=${id} aria-selected=${chosen === id}
+          onClick=${() => changeQuery({ tab: id === "log" ? null : id })}>${title}</button>`)}
+      </div>
+      <div role="tabpanel" aria-label=${TABS[/** @type {keyof typeof TABS} */ (chosen)] ?? "Log"}>
+        ${chosen === "usage" ? html`<${UsageCharts} job=${job} />` : chosen === "details" ? html`<${Details} job=${job} />` : html`<${LogView} job=${job} />`}
+      </div>
+      ${rerunning && html`<${RerunForm} job=${job} onClose=${() => setRerunning(false)} />`}
+    </div>
+  `;
+}
+
+/** @param {{job: Job, onRerun: () => void}} props */
+function Head({ job, onRerun }) {
+  const took = ran(job, now.value);
+  const told = reason(job, now.value) || ending(job);
+  const items = itemsFor("job", [job]);
+  if (offered(actionOf("rerun"), job)) items.splice(1, 0, { label: "Rerun with changes", key: "w", run: onRerun });
+  return html`
+    <header class="job-head">
+      <div>
+        <h2>${job.name} <span class="muted">${label(job)}</span></h2>
+        <p class="job-line">
+          <${StateMark} state=${stateOf(job)} />
+          <span class="muted">in ${job.queue}${job.worker ? ` on ${job.worker}` : ""}</span>
+          ${took !== null && html`<span class="muted">${brief(took)}</span>`}
+          ${units(job.allocation) && html`<span class="mono muted">${units(job.allocation)}</span>`}
+          ${told && !UNSTARTED.includes(job.state) && html`<span>${told}</span>`}
+        </p>
+      </div>
+      <${Menu} items=${items} label=${`actions on job ${job.id}`}>Actions<//>
+    </header>
+  `;
 }

@@ -1,0 +1,168 @@
+// What a job was asked to do, what it was given, its attempts and what happened to it.
+
+import { Command, copy } from "../components/command.mjs";
+import { StateMark } from "../components/state_mark.mjs";
+import { say } from "../components/toast.mjs";
+import { now } from "../state.mjs";
+import { html } from "../ui.mjs";
+import { ago, amount, asked, brief, commandLine, ending, owner, ran, size, stamp, units } from "../words.mjs";
+import { useAbout } from "./job_document.mjs";
+
+/** @typedef {import("../documents.mjs").Job} Job */
+
+/** @param {{job: Job}} props */
+export function Details({ job }) {
+  return html`
+    <div class="job-details">
+      <section class="card">
+        <h2>Command</h2>
+        <${Command} text=${commandLine(job.filled_command ?? job.command)} />
+        <div class="buttons job-copies">
+          <button type="button" onClick=${() => copied(asCommand(job))}>Copy as command line</button>
+          <button type="button" onClick=${() => copied(asPython(job))}>Copy as Python</button>
+        </div>
+        <${Facts} rows=${facts(job)} />
+      </section>
+      ${job.usage && job.usage.length > 0 && html`<${Uses} job=${job} />`}
+      <${Attempts} job=${job} />
+      <${History} job=${job} />
+    </div>
+  `;
+}
+
+/** @param {string} text */
+async function copied(text) {
+  say((await copy(text)) ? "copied" : "the browser does not let the page copy", text);
+}
+
+/** @param {{rows: [string, any][]}} props */
+function Facts({ rows }) {
+  const told = rows.filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return html`<dl class="facts">${told.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** @param {Job} job @returns {[string, any][]} */
+function facts(job) {
+  return [
+    ["Asked", asked(job.request) || "nothing"],
+    ["Given", units(job.allocation)],
+    ["Worker", job.worker],
+    ["Process", job.pid ?? job.guest],
+    ["Directory", job.cwd],
+    ["Project", job.project],
+    ["Owner", owner(job.owner)],
+    ["Priority", String(job.priority)],
+    ["Time limit", job.time_limit_s === null ? null : brief(job.time_limit_s)],
+    ["Parameters", Object.entries(job.params ?? {}).map(([name, value]) => `${name}=${value}`).join("  ")],
+    ["Array", job.array === null ? null : html`<a href=${`/jobs?select=${job.array}`}>${job.array}, index ${job.index}</a>`],
+    ["Enqueued", `${stamp(job.created_at)}, ${ago(job.created_at, now.value)}`],
+    ["Started", job.started_at && stamp(job.started_at)],
+    ["Ended", job.finished_at && stamp(job.finished_at)],
+  ];
+}
+
+/** The command that would enqueue the same. @param {Job} job */
+export function asCommand(job) {
+  const words = ["grass", "enqueue"];
+  if (job.queue !== "default") words.push(job.queue);
+  words.push("--require", requestText(job), "--name", job.name);
+  if (job.project !== "default") words.push("--project", job.project);
+  if (job.priority) words.push("--priority", String(job.priority));
+  if (job.time_limit_s !== null) words.push("--time-limit", `${job.time_limit_s}s`);
+  if (job.cwd) words.push("--cwd", job.cwd);
+  const command = typeof job.command === "string" ? commandLine([job.command]) : commandLine(job.command);
+  return `${commandLine(words)} -- ${command}`;
+}
+
+/** @param {Job} job */
+function requestText(job) {
+  const parts = Object.entries(job.request).map(([kind, one]) => {
+    const sized = kind === "ram" || kind === "vram";
+    return `${kind}:${sized ? `'${amount(one, kind)}'` : amount(one, kind)}`;
+  });
+  return `{${parts.join(",")}}`;
+}
+
+/** The call of the Python client that would enqueue the same. @param {Job} job */
+export function asPython(job) {
+  const words = typeof job.command === "string" ? job.command : [...job.command];
+  const named = { name: job.name, queue: job.queue, require: requestText(job), cwd: job.cwd };
+  const given = Object.entries(named).filter(([, value]) => value !== null);
+  const options = given.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
+  return `from grass.client.client import Client\nClient().enqueue(${JSON.stringify(words)}, ${options})`;
+}
+
+/** @param {{job: Job}} props */
+function Uses({ job }) {
+  const text = (/** @type {string} */ what, /** @type {number | null} */ value) => {
+    if (value === null) return "";
+    if (what.includes("memory")) return size(value);
+    return what.includes("utilization") ? `${Math.round(value)} %` : String(Math.round(value * 100) / 100);
+  };
+  return html`
+    <section class="card">
+      <h2>Asked, given, used</h2>
+      <div class="scrolls" tabindex="0" role="group" aria-label="asked, given, used">
+        <table class="plain">
+          <thead><tr><th scope="col">What</th><th scope="col">Asked</th><th scope="col">Given</th><th scope="col">Now</th><th scope="col">Peak</th></tr></thead>
+          <tbody>${job.usage?.map((one) => html`<tr key=${one.what + one.unit}>
+            <th scope="row">${one.what}${one.unit === null ? "" : ` ${one.unit}`}</th>
+            <td>${text(one.what, one.asked)}</td><td>${text(one.what, one.given)}</td><td>${text(one.what, one.now)}</td><td>${text(one.what, one.peak)}</td>
+          </tr>`)}</tbody>
+        </table>
+      </div>
+    </section>
+  `;
+}
+
+/** @param {{job: Job}} props */
+function Attempts({ job }) {
+  if (job.attempts.length === 0) return null;
+  return html`
+    <section class="card">
+      <h2>Attempts</h2>
+      <div class="scrolls" tabindex="0" role="group" aria-label="attempts">
+        <table class="plain">
+          <thead><tr><th scope="col">#</th><th scope="col">State</th><th scope="col">Worker</th><th scope="col">Given</th><th scope="col">Process</th><th scope="col">Ran</th><th scope="col">End</th></tr></thead>
+          <tbody>${job.attempts.map((one) => html`<tr key=${one.number}>
+            <th scope="row">${one.number}</th><td>${one.state}</td><td>${one.worker}</td><td class="mono">${units(one.allocation)}</td><td>${one.pid}</td>
+            <td>${ran(one, now.value) === null ? "" : brief(ran(one, now.value) ?? 0)}</td><td>${one.reason ?? ending(one)}</td>
+          </tr>`)}</tbody>
+        </table>
+      </div>
+    </section>
+  `;
+}
+
+/** @param {{job: Job}} props */
+function History({ job }) {
+  const version = `${job.state} ${job.attempts.length} ${job.flags}`;
+  const { found } = useAbout("/events", version, { job: job.id, limit: 200 });
+  const events = /** @type {{events: {seq: number, at: string, kind: string, actor: string}[]} | null} */ (found)?.events ?? [];
+  if (events.length === 0) return null;
+  return html`
+    <section class="card">
+      <h2>Events</h2>
+      <ol class="history">${events.map((one) => html`<li key=${one.seq}><span class="mono muted">${stamp(one.at)}</span> ${one.kind}
+        ${one.actor !== "scheduler" && html`<span class="muted"> by ${owner(one.actor)}</span>`}</li>`)}</ol>
+      <p><a href=${`/events?job=${job.id}`}>All about it in the journal</a></p>
+    </section>
+  `;
+}
+
+/** Why a job waits: each thing it needs, and what there is of it. @param {{job: Job}} props */
+export function Explain({ job }) {
+  const { found, problem } = useAbout(`/jobs/${job.id}/explain`, `${job.state} ${job.reason}`);
+  const told = /** @type {{why: string, constraints: {what: string, need: string, have: string, of: string | null, ok: boolean, note: string}[], holders: {job: number | null, name: string}[], position: number | null, estimated_start_at: string | null} | null} */ (found);
+  if (problem) return html`<p class="problem">${problem}</p>`;
+  if (!told) return null;
+  return html`
+    <section class="card explain">
+      <h2><${StateMark} state=${job.state} /> ${told.why}</h2>
+      ${told.position !== null && html`<p class="muted">Number ${told.position} in ${job.queue}${told.estimated_start_at ? `, may start at ${stamp(told.estimated_start_at)}` : ""}.</p>`}
+      ${told.constraints.length > 0 && html`<ul class="constraints">${told.constraints.map((one) => html`
+        <li key=${one.what} class=${one.ok ? "met" : "unmet"}><b>${one.what}</b> needs ${one.need}, has ${one.have}${one.of ? ` of ${one.of}` : ""} ${one.note && html`<span class="muted">${one.note}</span>`}</li>`)}</ul>`}
+      ${told.holders.length > 0 && html`<p>Held by ${told.holders.map((one, at) => html`${at > 0 && ", "}${one.job === null ? one.name : html`<a href=${`/jobs/${one.job}`}>${one.job} ${one.name}</a>`}`)}</p>`}
+    </section>
+  `;
+}

@@ -1,0 +1,72 @@
+// What a job used over time, with the line of what it asked for.
+
+import { Chart } from "../components/chart.mjs";
+import { Empty } from "../components/empty.mjs";
+import { read } from "../api.mjs";
+import { follow } from "../stream.mjs";
+import { html, useEffect, useState } from "../ui.mjs";
+import { size } from "../words.mjs";
+
+/**
+ * @typedef {import("../documents.mjs").Job} Job
+ * @typedef {{at: string, memory: number | null, cpu: number | null,
+ *   gpus: Record<string, {memory: number | null, utilization: number | null}>}} Point
+ */
+
+const MOST = 5000;
+
+/** @param {Job} job */
+function usePoints(job) {
+  const [points, setPoints] = useState(/** @type {Point[] | null} */ (null));
+  const version = job.attempts.length;
+  useEffect(() => {
+    let current = true;
+    const resync = () => void read(`/jobs/${job.id}/usage`).then(
+      (told) => current && setPoints(told.points),
+      () => current && setPoints((before) => before ?? []),
+    );
+    const data = (/** @type {{samples: Point[]}} */ told) => setPoints((before) => [...(before ?? []), ...told.samples].slice(-MOST));
+    resync();
+    const stop = job.state === "running" ? follow(`usage:${job.id}`, { data, resync }) : () => {};
+    return () => { current = false; stop(); };
+  }, [job.id, job.state, version]);
+  return points;
+}
+
+/** What was asked for of something, as the page of a job tells it.
+ * @param {Job} job @param {string} what @param {string} [unit] */
+function askedFor(job, what, unit) {
+  const found = job.usage?.find((one) => one.what === what && (unit === undefined || one.unit === unit));
+  return found?.asked ?? found?.given ?? null;
+}
+
+/** @param {{job: Job}} props */
+export function UsageCharts({ job }) {
+  const points = usePoints(job);
+  if (points === null) return html`<p class="muted">Reading what it used…</p>`;
+  if (points.length === 0) return html`<${Empty} title="Nothing was measured yet" text="What a job uses is measured once a second while it runs." />`;
+  const times = points.map((one) => Date.parse(one.at) / 1000);
+  const gpus = [...new Set(points.flatMap((one) => Object.keys(one.gpus)))].sort();
+  const percent = (/** @type {number} */ value) => `${Math.round(value)} %`;
+  return html`
+    <div class="charts">
+      ${gpus.map((unit) => html`
+        <${Panel} key=${`memory ${unit}`} title=${`Memory of gpu ${unit}`} times=${times} format=${size} asked=${askedFor(job, "gpu memory", unit)} values=${points.map((one) => one.gpus[unit]?.memory ?? null)} />
+        <${Panel} key=${`use ${unit}`} title=${`Utilisation of gpu ${unit}`} times=${times} format=${percent} most=${100} values=${points.map((one) => one.gpus[unit]?.utilization ?? null)} />
+      `)}
+      <${Panel} title="Memory" times=${times} format=${size} asked=${askedFor(job, "memory")} values=${points.map((one) => one.memory)} />
+      <${Panel} title="Cores" times=${times} asked=${askedFor(job, "cpu")} values=${points.map((one) => one.cpu)} />
+    </div>
+  `;
+}
+
+/** @param {{title: string, times: number[], values: (number | null)[], format?: (value: number) => string, asked?: number | null, most?: number}} props */
+function Panel({ title, times, values, format, asked = null, most }) {
+  const series = [{ label: title, values }];
+  return html`
+    <section class="card chart-card" aria-label=${title}>
+      <h2>${title}</h2>
+      <${Chart} label=${title} times=${times} series=${series} format=${format} asked=${asked} most=${most} />
+    </section>
+  `;
+}

@@ -1,0 +1,77 @@
+"""The page of one job: what it is, what it used, why it waits, and its verbs."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.browser import PHONE, Look, sideways, violations
+from tests.support.homes import GrassHome
+
+pytestmark = [pytest.mark.daemon, pytest.mark.browser]
+
+
+def menu(page: Page, item: str) -> None:
+    page.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name=item).click()
+
+
+def test_the_log_comes_first_and_details_are_a_tab_away(
+    look: Look, box: GrassHome
+) -> None:
+    job = box.enqueue("--name", "<b>fit</b>", "--", "sh", "-c", "echo said; exit 3")
+    box.wait(job)
+    page = look(box, f"/jobs/{job}")
+    expect(page.get_by_role("heading", name="<b>fit</b>")).to_be_visible()
+    expect(page.get_by_text("said", exact=True)).to_be_visible()
+    expect(page.get_by_text("exit 3").first).to_be_visible()
+    page.get_by_role("tab", name="Details").click()
+    expect(page.get_by_text("sh -c 'echo said; exit 3'")).to_be_visible()
+    expect(page.get_by_text("enqueued", exact=False).first).to_be_visible()
+    assert "tab=details" in page.url
+    assert violations(page) == []
+
+
+def test_a_job_that_waits_says_why_and_is_cancelled(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("--hold", "--", "true")
+    page = look(box, f"/jobs/{job}")
+    expect(page.get_by_text("held", exact=True).first).to_be_visible()
+    menu(page, "Cancel")
+    page.get_by_role("button", name=f"Cancel job {job}").click()
+    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()
+    assert box.state(job) == "cancelled"
+
+
+def test_it_runs_again_with_changes(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("--", "false")
+    box.wait(job)
+    page = look(box, f"/jobs/{job}")
+    expect(page.get_by_text("failed", exact=True).first).to_be_visible()
+    menu(page, "Rerun with changes")
+    expect(page.get_by_label("Command", exact=True)).to_have_value("false")
+    page.get_by_label("Command", exact=True).fill("true")
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("succeeded", exact=True).first).to_be_visible()
+
+
+def test_what_it_uses_is_drawn_while_it_runs(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("--", "sleep", "1000")
+    page = look(box, f"/jobs/{job}?tab=usage")
+    expect(page.get_by_role("region", name="Memory", exact=True)).to_be_visible()
+    page.get_by_role("tab", name="Details").click()
+    expect(page.get_by_role("heading", name="Asked, given, used")).to_be_visible()
+
+
+def test_a_job_that_is_not_there_says_so(look: Look, box: GrassHome) -> None:
+    page = look(box, "/jobs/999999")
+    expect(page.get_by_text("There is no such job")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_accessible_and_fits_a_phone(
+    look: Look, box: GrassHome, theme: str
+) -> None:
+    job = box.enqueue("--", "echo", "said")
+    box.wait(job)
+    page = look(box, f"/jobs/{job}", viewport=PHONE, color_scheme=theme)
+    expect(page.get_by_text("said", exact=True)).to_be_visible()
+    assert violations(page) == []
+    assert not sideways(page)
