@@ -1,8 +1,216 @@
-import { Empty } from "../components/empty.mjs";
-import { html } from "../ui.mjs";
+// Who held which unit when: a lane for each GPU, a bar for each attempt, its share as its
+// height; what is expected is hatched. Drawn as SVG, with the same as a table behind it.
 
-/** @param {{params: Record<string, string>}} props */
-export default function Timeline(props) {
-  void props;
-  return html`<${Empty} title="This view is being built" />`;
+import { Problem, read } from "../api.mjs";
+import { Empty } from "../components/empty.mjs";
+import { useKeys } from "../keys.mjs";
+import { changeQuery, navigate, query } from "../router.mjs";
+import { html, useEffect, useRef, useState } from "../ui.mjs";
+import { clock, owner, plural, stamp } from "../words.mjs";
+
+/**
+ * @typedef {{job: number, name: string, owner: string, state: string, worker: string,
+ *   kind: string, unit: string, amount: number, from: string, to: string | null,
+ *   predicted: boolean, attempt: number | null}} Bar
+ * @typedef {{worker: string, kind: string, unit: string, capacity: number | null}} Lane
+ * @typedef {{owner: string, hours: number, attempts: number}} Total
+ * @typedef {{lanes: Lane[], bars: Bar[], left_out: number, complete_from: string | null,
+ *   totals: Total[]}} Timeline
+ */
+
+const HOUR = 3_600_000;
+const SPANS = { "1h": HOUR, "6h": 6 * HOUR, "1d": 24 * HOUR, "7d": 168 * HOUR };
+const LANE = 44;
+const GAP = 10;
+const AXIS = 22;
+const LABEL = 112;
+const TICKS = 6;
+const AHEAD = 0.15;
+const READ_MS = 5000;
+
+/** Where the page looks: how long, and until when; null: until now. */
+function where() {
+  const named = query.value.get("span") ?? "6h";
+  const span = SPANS[/** @type {keyof typeof SPANS} */ (named)] ?? SPANS["6h"];
+  const until = Number(query.value.get("until")) || null;
+  return { named, span, until };
+}
+
+/** @param {number} span @param {number | null} until */
+function useTimeline(span, until) {
+  const [found, setFound] = useState(/** @type {{told: Timeline, from: number, to: number} | null} */ (null));
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    const reading = new AbortController();
+    const again = async () => {
+      const to = until ?? Date.now() + span * AHEAD;
+      const from = to - span;
+      const wanted = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), totals: 1 };
+      try {
+        const told = await read("/timeline", wanted, reading.signal);
+        if (reading.signal.aborted) return;
+        setFound({ told, from, to });
+        setProblem("");
+      } catch (error) {
+        if (error instanceof Problem) setProblem(error.message);
+      }
+    };
+    void again();
+    const timer = until === null ? setInterval(() => document.hidden || void again(), READ_MS) : 0;
+    return () => { clearInterval(timer); reading.abort(); };
+  }, [span, until]);
+  return { found, problem };
+}
+
+export default function TimelineView() {
+  const { named, span, until } = where();
+  const { found, problem } = useTimeline(span, until);
+  const move = (/** @type {number} */ parts) => {
+    const to = (until ?? Date.now() + span * AHEAD) + parts * span;
+    changeQuery({ until: to > Date.now() ? null : String(Math.round(to)) });
+  };
+  const zoom = (/** @type {number} */ step) => {
+    const all = Object.keys(SPANS);
+    const next = all[Math.min(all.length - 1, Math.max(0, all.indexOf(named) + step))];
+    changeQuery({ span: next });
+  };
+  useKeys({ "+": () => zoom(-1), "-": () => zoom(1), ArrowLeft: () => move(-0.5), ArrowRight: () => move(0.5) });
+  return html`
+    <div class="timeline">
+      <div class="timeline-tools">
+        <div class="tabs" role="group" aria-label="how long">
+          ${Object.keys(SPANS).map((one) => html`<button type="button" key=${one} aria-pressed=${one === named} onClick=${() => changeQuery({ span: one })}>${one}</button>`)}
+        </div>
+        <button type="button" aria-label="earlier" onClick=${() => move(-0.5)}>←</button>
+        <button type="button" aria-label="later" disabled=${until === null} onClick=${() => move(0.5)}>→</button>
+        ${until !== null && html`<button type="button" onClick=${() => changeQuery({ until: null })}>Now</button>`}
+      </div>
+      ${problem && html`<p class="problem" role="alert">${problem}</p>`}
+      ${found && (found.told.lanes.length === 0
+        ? html`<${Empty} title="There is no unit to show" />`
+        : html`<${Lanes} ...${found} onZoom=${zoom} /><${Notes} told=${found.told} /><${Owners} totals=${found.told.totals} /><${AsTable} bars=${found.told.bars} />`)}
+    </div>
+  `;
+}
+
+/** @param {{told: Timeline, from: number, to: number, onZoom: (step: number) => void}} props */
+function Lanes({ told, from, to, onZoom }) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const [width, setWidth] = useState(900);
+  useEffect(() => {
+    const watch = new ResizeObserver(([one]) => setWidth(Math.max(280, one.contentRect.width)));
+    if (box.current) watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  const x = (/** @type {number} */ at) => LABEL + ((at - from) / (to - from)) * (width - LABEL);
+  const height = AXIS + told.lanes.length * (LANE + GAP);
+  const ticks = Array.from({ length: TICKS }, (_, at) => from + ((at + 0.5) * (to - from)) / TICKS);
+  const now = Date.now();
+  const onWheel = (/** @type {WheelEvent} */ event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    onZoom(event.deltaY > 0 ? 1 : -1);
+  };
+  return html`
+    <div class="card lanes" ref=${box} onWheel=${onWheel}>
+      <svg width=${width} height=${height} role="group" aria-label="lanes of units">
+        <defs><pattern id="expected" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="3" height="6" class="hatch" /></pattern></defs>
+        ${ticks.map((at) => html`<g key=${at}><line x1=${x(at)} x2=${x(at)} y1=${AXIS - 6} y2=${height} class="tick-line" /><text x=${x(at)} y="12" class="tick-text">${clock(at, now)}</text></g>`)}
+        ${told.lanes.map((lane, at) => html`<${LaneRow} key=${`${lane.worker} ${lane.kind} ${lane.unit}`} lane=${lane} bars=${barsOf(told, lane)} y=${AXIS + at * (LANE + GAP)} x=${x} from=${from} to=${to} />`)}
+        ${now >= from && now <= to && html`<line x1=${x(now)} x2=${x(now)} y1=${AXIS - 6} y2=${height} class="now-line" />`}
+      </svg>
+    </div>
+  `;
+}
+
+/** @param {Timeline} told @param {Lane} lane */
+function barsOf(told, lane) {
+  return told.bars.filter((one) => one.worker === lane.worker && one.kind === lane.kind && one.unit === lane.unit);
+}
+
+/**
+ * Which bars lie above each other: each has a place that is free when it begins.
+ * @param {Bar[]} bars @param {number} capacity
+ */
+function stacked(bars, capacity) {
+  /** @type {{bar: Bar, base: number, end: number}[]} */
+  const placed = [];
+  for (const bar of [...bars].sort((one, other) => Date.parse(one.from) - Date.parse(other.from))) {
+    const begin = Date.parse(bar.from);
+    const beside = placed.filter((one) => one.end > begin).sort((one, other) => one.base - other.base);
+    let base = 0;
+    for (const one of beside) {
+      if (one.base >= base + bar.amount - 1e-6) break;
+      base = Math.max(base, one.base + one.bar.amount);
+    }
+    const fits = Math.max(0, Math.min(base, capacity - bar.amount));
+    placed.push({ bar, base: fits, end: bar.to === null ? Number.POSITIVE_INFINITY : Date.parse(bar.to) });
+  }
+  return placed;
+}
+
+/** @param {{lane: Lane, bars: Bar[], y: number, x: (at: number) => number, from: number, to: number}} props */
+function LaneRow({ lane, bars, y, x, from, to }) {
+  const capacity = lane.capacity || Math.max(1, ...bars.map((one) => one.amount));
+  const now = Date.now();
+  return html`
+    <g>
+      <text x="0" y=${y + LANE / 2 - 3} class="lane-text">${lane.kind} ${lane.unit}</text>
+      <text x="0" y=${y + LANE / 2 + 11} class="lane-worker">${lane.worker}</text>
+      <rect x=${LABEL} y=${y} width=${Math.max(0, x(to) - LABEL)} height=${LANE} class="lane" />
+      ${stacked(bars, capacity).map(({ bar, base }) => {
+        const begin = Math.max(from, Date.parse(bar.from));
+        const end = Math.min(to, bar.to === null ? now : Date.parse(bar.to));
+        const height = Math.max(3, (bar.amount / capacity) * LANE - 1);
+        const wide = Math.max(2, x(end) - x(begin) - 1);
+        const label = `job ${bar.job} ${bar.name}, ${owner(bar.owner)}, ${bar.predicted ? "expected" : bar.state}, ${stamp(bar.from)}`;
+        const open = () => navigate(`/jobs/${bar.job}`);
+        return html`<a key=${`${bar.job} ${bar.attempt} ${bar.predicted}`} href=${`/jobs/${bar.job}`} aria-label=${label} onClick=${(/** @type {MouseEvent} */ event) => { event.preventDefault(); open(); }}>
+          <title>${label}</title>
+          <rect x=${x(begin)} y=${y + LANE - (base / capacity) * LANE - height} width=${wide} height=${height} rx="2" class=${`bar-${bar.predicted ? "expected" : bar.state}`} />
+          ${wide > 48 && height > 14 && html`<text x=${x(begin) + 5} y=${y + LANE - (base / capacity) * LANE - height / 2 + 4} class="bar-text">${bar.name.slice(0, Math.floor(wide / 7) - 1)}</text>`}
+        </a>`;
+      })}
+    </g>
+  `;
+}
+
+/** @param {{told: Timeline}} props */
+function Notes({ told }) {
+  return html`
+    ${told.left_out > 0 && html`<p class="muted">${plural(told.left_out, "shorter attempt")} left out; zoom in to see them.</p>`}
+    ${told.complete_from && html`<p class="muted">Attempts before ${stamp(told.complete_from)} were too many to read.</p>`}
+  `;
+}
+
+/** @param {{totals: Total[]}} props */
+function Owners({ totals }) {
+  const hours = new Map();
+  for (const one of totals) hours.set(one.owner, (hours.get(one.owner) ?? 0) + one.hours);
+  if (hours.size === 0) return null;
+  const most = Math.max(...hours.values(), 1e-9);
+  return html`
+    <section class="card owners" aria-labelledby="owners-head">
+      <h2 id="owners-head">Who used it</h2>
+      <ul>${[...hours].sort(([, one], [, other]) => other - one).map(([who, held]) => html`
+        <li key=${who}><span>${owner(who)}</span><meter min="0" max=${most} value=${held} aria-label=${`hours of ${owner(who)}`}>${held}</meter><b>${held < 10 ? held.toFixed(2) : Math.round(held)} h</b></li>`)}</ul>
+      <p class="muted">Hours of whole units. In a terminal: <code>grass timeline --by owner</code></p>
+    </section>
+  `;
+}
+
+/** @param {{bars: Bar[]}} props */
+function AsTable({ bars }) {
+  return html`
+    <details><summary>As a table</summary>
+      <div class="scrolls" tabindex="0" role="group" aria-label="attempts as a table">
+        <table class="plain">
+          <thead><tr><th scope="col">Job</th><th scope="col">Name</th><th scope="col">Unit</th><th scope="col">Share</th><th scope="col">From</th><th scope="col">To</th><th scope="col">State</th></tr></thead>
+          <tbody>${bars.slice(0, 200).map((one) => html`<tr key=${`${one.job} ${one.attempt} ${one.kind} ${one.unit} ${one.predicted}`}>
+            <th scope="row"><a href=${`/jobs/${one.job}`}>${one.job}</a></th><td>${one.name}</td><td>${one.worker} ${one.kind} ${one.unit}</td><td>${one.amount}</td>
+            <td>${stamp(one.from)}</td><td>${one.to ? stamp(one.to) : "runs"}</td><td>${one.predicted ? "expected" : one.state}</td></tr>`)}</tbody>
+        </table>
+      </div>
+    </details>
+  `;
 }
