@@ -7,6 +7,7 @@ from grass.link.messages import (
     KnownUnits,
     Recall,
     Returned,
+    Shrink,
     Signal,
     Stop,
     Suspend,
@@ -55,6 +56,15 @@ def test_a_start_waits_for_a_look_and_then_begins() -> None:
     looked = lab.look()
     assert verbs_of(looked.to_keeper) == ["start"]
     assert looked.to_broker == [Withheld({"vram": {"0": 0}})]
+
+
+def test_a_look_from_before_an_attempt_gave_memory_back_is_not_used() -> None:
+    lab = GpuLab()
+    lab.start(FIRST, memory(80))
+    lab.look()
+    lab.broker(Shrink(FIRST, memory(3)))
+    # What is withheld was counted beside what it had reserved then.
+    assert lab.start(SECOND, memory(40)).look
 
 
 def test_after_a_fresh_look_it_begins_at_once() -> None:

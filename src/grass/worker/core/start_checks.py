@@ -64,6 +64,11 @@ class StartChecks:
         last_s = self._admission.looked_at_s
         return last_s is None or not 0 <= now_s - last_s <= FRESH_S
 
+    def shrunk(self) -> None:
+        """Use the last look for no start: it counted what an attempt has no more."""
+        if self._admission is not None:
+            self._admission.looked_at_s = None
+
     def waiting(self) -> Iterator[tuple[str, WorkerAttempt]]:
         """Yield the starts that waited for a look, in order, as ones that do not."""
         for name, attempt in list(self._table.attempts.items()):

@@ -136,6 +136,7 @@ class WorkerCore:
     def _learned(self, message: Shrink | NoteProfile) -> None:
         if isinstance(message, Shrink):
             self._table.shrink(message.attempt, message.allocation)
+            self._checks.shrunk()
         elif self.usage.tell_profile(message.attempt):
             self._effects.look = True
 
