@@ -4,14 +4,18 @@ Cheap ones are checked after every event, costly ones now and then: the schedule
 invariants, and that a broker loaded from the disk would have exactly the same state.
 """
 
+from collections import Counter
+
 from grass.broker.core.attempts.placing import MOST_SKIPPED
 from grass.broker.core.broker_core import BrokerCore
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
+from grass.worker.core.attempt_table import AttemptTable
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.cluster import Cluster
 from tests.simulation.link_faults import FAR_ID
 from tests.simulation.machine import Machine
+from tests.simulation.witness import Witness
 from tests.simulation.world import SECOND, Violation
 from tests.support.brokerage import check, memory
 
@@ -35,7 +39,7 @@ class InvariantChecker:
         self._steps += 1
         cluster = self._cluster
         for machine in cluster.machines:
-            check_worker(machine)
+            check_worker(machine, cluster.witness)
             self._check_given_back(machine)
         if cluster.disk.last_event != self._line:
             check_order(cluster, self._line)
@@ -61,14 +65,34 @@ class InvariantChecker:
             raise Violation(f"{machine.id} holds jobs that it cannot start")
 
 
-def check_worker(machine: Machine) -> None:
-    """Check that a worker allocates no unit beyond its capacity."""
-    if machine.worker is None:
+def check_worker(machine: Machine, witness: Witness) -> None:
+    """Check that a worker allocates no unit beyond its capacity.
+
+    A new daemon counts an attempt with what its keeper remembers of its start, which
+    is too much if it gave a part back since. Others may have that part. The broker says
+    so in its answer to the hello, before it sends any start.
+    """
+    worker = machine.worker
+    if worker is None:
         return
-    units = machine.worker.core._table.units
-    for (kind, unit), amount in units._allocated.items():
-        if not 0 < amount <= machine.capacity.get(kind, {}).get(unit, 0):
+    table = worker.core._table
+    excused = Counter() if worker.welcomed else _given_up(table, witness)
+    for (kind, unit), amount in table.units._allocated.items():
+        most = machine.capacity.get(kind, {}).get(unit, 0) + excused[kind, unit]
+        if not 0 < amount <= most:
             raise Violation(f"{machine.id} gives out {amount} of {kind} {unit}")
+
+
+def _given_up(table: AttemptTable, witness: Witness) -> Counter[tuple[str, str]]:
+    """Count what attempts are counted with and have given back while they ran."""
+    surplus = Counter[tuple[str, str]]()
+    for name, counted in table.reserved().items():
+        run = witness.runs.get(name)
+        keeps = counted if run is None else run.allocation
+        for kind, amounts in counted.items():
+            for unit, amount in amounts.items():
+                surplus[kind, unit] += amount - keeps.get(kind, {}).get(unit, 0)
+    return surplus
 
 
 def check_order(cluster: Cluster, since: int) -> None:

@@ -19,6 +19,7 @@ from grass.link.messages import (
     Shrink,
     ToBroker,
     ToWorker,
+    Welcome,
 )
 from grass.model.amount_text import WHOLE
 from grass.model.worker import FoundUnits
@@ -105,6 +106,8 @@ class SimWorker:
         self.made_up: list[Report] = []
         """Attempts that its next hello reports, and that it was never given."""
         self._greeted = False
+        self.welcomed = False
+        """Whether the broker has answered the hello of this link."""
         self._heard_at = 0
         self._host = host
         self._around = around
@@ -233,7 +236,7 @@ class SimWorker:
     def lose_link(self, link: Link) -> None:
         """Hang up, and look for another link."""
         if self.link is link:
-            self.link = None
+            self.link, self.welcomed = None, False
             link.to_worker.drop()
             link.to_broker.close()
             pause = self._host.between(100, 200 * MILLISECOND)
@@ -249,6 +252,7 @@ class SimWorker:
                 self.core.from_broker(message)
             if isinstance(message, Shrink):
                 self._processes.shrunk(message.attempt, message.allocation)
+            self.welcomed |= isinstance(message, Welcome)
         self._flush(checked=True)
 
     def _remove(self, wanted: RemoveOutput) -> None:
