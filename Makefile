@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux \
-	chromium web-check gpu-test
+	chromium web-check gpu-test pictures
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -46,6 +46,10 @@ web-tools/node_modules/.ready: web-tools/package-lock.json $(READY)
 screens: $(READY) tmux
 	GRASS_SCREENS=write $(BIN)/python -m pytest tests/screens
 	$(BIN)/python -m tests.screens.pictures
+
+# Pictures of every view of the dashboard, in both themes and at two widths.
+pictures: $(READY) chromium
+	$(BIN)/python -m tests.web.pictures
 
 # Many seeds of the deterministic simulation: `make simulate SEEDS=20000`.
 SEEDS ?= 2000

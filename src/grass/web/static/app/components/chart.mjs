@@ -22,9 +22,15 @@ function style() {
   document.head.append(sheet);
 }
 
-/** @param {string} name */
+/** The colour that a variable stands for in this theme: a canvas knows no `light-dark()`.
+ * @param {string} name */
 function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const probe = document.createElement("span");
+  probe.style.setProperty("color", `var(${name})`);
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
 }
 
 /** @param {ChartProps} props */
