@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests.support.browser import DESKTOP, PHONE, path_at
 from tests.support.gpus import FakeGpus
@@ -88,7 +88,7 @@ def _draw(home: GrassHome, views: dict[str, str]) -> None:
 
 
 def _opened(
-    browser: Browser, home: GrassHome, theme: str, viewport: dict[str, int]
+    browser: Browser, home: GrassHome, theme: str, viewport: ViewportSize
 ) -> Page:
     context = browser.new_context(viewport=viewport, color_scheme=theme)  # type: ignore[arg-type]
     page = context.new_page()
