@@ -49,7 +49,7 @@ def _renewed_by_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimWorker, "_beat", beat)
 
 
-@bug("the grace counts from when the keeper notices that the lease is over")
+@bug("the grace counts from when the keeper notices that the lease is over", 1859)
 def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
     def cut_off(self: KeeperCore, _: keeper_lease.ClusterLease, now: float) -> None:
         for attempt in list(self.attempts.values()):

@@ -12,10 +12,14 @@ import pytest
 
 from tests.simulation.runner import run_seed
 
-MOST_SEEDS = 1000
+MOST_SEEDS = 3000
+"""The rarest bug needs a program that ignores SIGTERM, on a machine that sleeps until
+its lease is over and given up: seed 1859 was the first to find it."""
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 _BUGS: dict[str, Plant] = {}
+_LIKELY: dict[str, int] = {}
+"""The seeds that have found rare bugs lately; others may do so tomorrow."""
 
 
 class Catch(NamedTuple):
@@ -26,11 +30,11 @@ class Catch(NamedTuple):
     problem: str
 
 
-def bug(name: str) -> Callable[[Plant], Plant]:
-    """Add a bug to the list."""
+def bug(name: str, likely: int = 0) -> Callable[[Plant], Plant]:
+    """Add a bug to the list, with the seed that is tried first."""
 
     def listed(plant: Plant) -> Plant:
-        _BUGS[name] = plant
+        _BUGS[name], _LIKELY[name] = plant, likely
         return plant
 
     return listed
@@ -43,11 +47,12 @@ def bugs() -> dict[str, Plant]:
     return _BUGS
 
 
-def hunt(bug: str, likely: int = 0) -> Catch:
+def hunt(bug: str, likely: int | None = None) -> Catch:
     """Run seeds with a bug in the code until one of them fails, a likely one first."""
     with pytest.MonkeyPatch.context() as patch:
         bugs()[bug](patch)
-        for seed in (likely, *range(MOST_SEEDS)):
+        first = _LIKELY[bug] if likely is None else likely
+        for seed in (first, *range(MOST_SEEDS)):
             problem = run_seed(seed).problem
             if problem is not None:
                 return Catch(bug, seed, problem)
