@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from grass.api.server.static_files import StaticFiles
+from grass.api.server.static_files import StaticFiles, without_comments
 from grass.errors import NotFound
 from grass.web import STATIC
 
@@ -129,3 +129,12 @@ def test_the_page_is_there() -> None:
     page = get(StaticFiles(STATIC), "/")
     assert page.status_code == 200
     assert bytes(page.body).startswith(b"<!doctype html>")
+
+
+def test_comments_are_not_sent_and_lines_keep_their_numbers() -> None:
+    module = (
+        b"// why\nconst a = 1; // stays\n/**\n * @param {x} y\n */\n"
+        b"let b = (/** @type {T} */ c) => c;\n"
+    )
+    sent = without_comments(module)
+    assert sent == b"\nconst a = 1; // stays\n\n\n\nlet b = (c) => c;\n"

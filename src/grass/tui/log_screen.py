@@ -86,7 +86,8 @@ class LogScreen(Screen[None]):
 
     def draw(self) -> None:
         """Draw the line above: which job, which lines, and whether it follows."""
-        if self.is_mounted:
+        # An answer may come before its parts are made, or after they were taken away.
+        if self.is_mounted and self.query("#head"):
             self.query_one("#head", Part).put(
                 Text.assemble(
                     (f"log of job {self.job['id']} ", "bold"),

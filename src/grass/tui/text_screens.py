@@ -67,7 +67,8 @@ class TextScreen(Screen[None]):
 
     def draw(self) -> None:
         """Draw the text anew."""
-        if self.is_mounted:
+        # An answer may come before its parts are made, or after they were taken away.
+        if self.is_mounted and self.query("#head"):
             self.set_class(bool(self.app.state.lost), "-away")
             self.query_one("#head", Part).put(Text(self.title or "", "bold"))
             self.query_one("#text", Part).put(self.text())

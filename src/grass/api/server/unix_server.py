@@ -82,7 +82,9 @@ class ApiServer(uvicorn.Server):
         )
         self.app = app
         self.shared: ApiState = app.state.api
-        logging.getLogger("uvicorn.error").addFilter(is_unexpected)
+        # asyncio tells of a stream that was aborted while its reader left.
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).addFilter(is_unexpected)
 
     async def serve_on(self, listener: socket.socket) -> None:
         """Answer requests until `stop` is called."""
