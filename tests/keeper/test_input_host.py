@@ -190,10 +190,12 @@ def test_it_outlives_signals_that_its_program_survives(hosted: Hosted) -> None:
 
 
 def test_a_shell_that_ignores_sigterm_is_hung_up(hosted: Hosted) -> None:
-    # From its prompt on it ignores the signal.
     hosted.start("pty", "PS1=prompt: exec bash --norc -i")
     hosted.reads(b"prompt:")
     assert hosted.process is not None
+    host = hosted.process.pid
+    (shell,) = Path(f"/proc/{host}/task/{host}/children").read_text().split()
+    until(lambda: input_host._ignores_sigterm(int(shell)), "bash ends on SIGTERM")
     hosted.process.terminate()
     assert hosted.end()[0] == -signal.SIGHUP
 
