@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux \
-	chromium web-check gpu-test pictures
+	chromium web-check gpu-test pictures web-test
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -15,17 +15,21 @@ demo: $(INSTALLED)
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
-test: $(READY) tmux chromium
+test: $(READY) tmux
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3; tests=$$?; \
+	$(BIN)/python -m pytest -n 3 -m "not browser"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
 
 # The terminal of the golden screens. Where it cannot be installed, these are skipped.
 tmux:
 	@command -v tmux >/dev/null || test "$$(id -u)" != 0 \
 	|| { apt-get update -qq && apt-get install -qq -y tmux >/dev/null; } || true
+
+# The dashboard in a real browser: some minutes, so apart from the other tests.
+web-test: $(READY) chromium
+	$(BIN)/python -m pytest -n 2 tests/web
 
 # The browser of the dashboard's tests. Where it cannot be installed, these are skipped.
 chromium:
