@@ -1,5 +1,5 @@
 // The order in which the jobs of a queue start, changed by dragging or by Alt and an
-// arrow. There is one order, priority and then arrival: a move changes priorities.
+// arrow.
 
 import { actionOf, offered, perform } from "../actions.mjs";
 import { Problem, read } from "../api.mjs";
@@ -40,42 +40,16 @@ function useWaiting(queue) {
 }
 
 /**
- * The priorities that put jobs into an order, of those jobs that need another one.
- * @param {Job[]} order
- * @returns {Map<number, number>} by job
+ * Put a job at another place: right before the one that is to follow it. At the end none
+ * follows, so the last one goes before it instead.
+ * @param {Job[]} jobs @param {number} from @param {number} to
  */
-export function priorities(order) {
-  const changed = new Map();
-  let below = order.at(-1);
-  let least = below?.priority ?? 0;
-  for (const job of order.slice(0, -1).reverse()) {
-    const needed = least + (below && job.id > below.id ? 1 : 0);
-    least = Math.max(job.priority, needed);
-    if (least !== job.priority) changed.set(job.id, least);
-    below = job;
-  }
-  return changed;
-}
-
-/** @param {Job[]} jobs @param {number} from @param {number} to */
-function moved(jobs, from, to) {
-  const order = [...jobs];
-  order.splice(to, 0, ...order.splice(from, 1));
-  return order;
-}
-
-/** @param {Job[]} jobs @param {Map<number, number>} changes */
-async function apply(jobs, changes) {
-  /** @type {Map<number, Job[]>} */
-  const groups = new Map();
-  for (const [id, priority] of changes) {
-    const job = jobs.find((one) => one.id === id);
-    if (job) groups.set(priority, [...(groups.get(priority) ?? []), job]);
-  }
-  // The highest first, so that no job starts before one that is to be ahead of it.
-  for (const [priority, group] of [...groups].sort(([one], [other]) => other - one)) {
-    await perform(actionOf("prioritize"), group, { priority });
-  }
+async function apply(jobs, from, to) {
+  const follower = jobs[to < from ? to : to + 1];
+  const [job, before] = follower ? [jobs[from], follower] : [jobs[to], jobs[from]];
+  // What lies between the two stays between them.
+  if (!follower && to - from > 1) await apply(jobs, from, to - 1);
+  await perform(actionOf("move"), [job], { before: before.id });
 }
 
 /** @param {{queue: string}} props */
@@ -87,7 +61,7 @@ export function WaitingOrder({ queue }) {
   const move = async (/** @type {number} */ from, /** @type {number} */ to) => {
     if (from === to || to < 0 || to >= jobs.length) return;
     try {
-      await apply(jobs, priorities(moved(jobs, from, to)));
+      await apply(jobs, from, to);
       say(`job ${jobs[from].id} is number ${to + 1} in ${queue}`);
     } catch (error) {
       complain(error);
@@ -107,7 +81,7 @@ export function WaitingOrder({ queue }) {
     setDragged(-1);
     setOver(-1);
   };
-  const movable = (/** @type {Job} */ job) => offered(actionOf("prioritize"), job);
+  const movable = (/** @type {Job} */ job) => offered(actionOf("move"), job);
   return html`
     <ol class="order" ref=${list} aria-label=${`order of ${queue}`}>
       ${jobs.map((job, at) => html`
