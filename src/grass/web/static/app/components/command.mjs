@@ -1,6 +1,7 @@
 // A command to type, with a button that copies it.
 
 import { Icon } from "./icon.mjs";
+import { say } from "./toast.mjs";
 import { html, useState } from "../ui.mjs";
 
 const SAID_MS = 1500;
@@ -14,6 +15,11 @@ export async function copy(text) {
     // Without TLS only loopback has a clipboard: the text can still be selected.
     return false;
   }
+}
+
+/** Copy a text, and say whether that worked. @param {string} text */
+export async function copyAndSay(text) {
+  say((await copy(text)) ? "copied" : "the browser does not let the page copy", text);
 }
 
 /** @param {{text: string, about?: string}} props */

@@ -1,8 +1,7 @@
 // What a job was asked to do, what it was given, its attempts and what happened to it.
 
-import { Command, copy } from "../components/command.mjs";
+import { Command, copyAndSay } from "../components/command.mjs";
 import { StateMark } from "../components/state_mark.mjs";
-import { say } from "../components/toast.mjs";
 import { now } from "../state.mjs";
 import { html } from "../ui.mjs";
 import { ago, amount, asked, brief, commandLine, ending, owner, ran, size, stamp, units } from "../words.mjs";
@@ -18,8 +17,8 @@ export function Details({ job }) {
         <h2>Command</h2>
         <${Command} text=${commandLine(job.filled_command ?? job.command)} />
         <div class="buttons job-copies">
-          <button type="button" onClick=${() => copied(asCommand(job))}>Copy as command line</button>
-          <button type="button" onClick=${() => copied(asPython(job))}>Copy as Python</button>
+          <button type="button" onClick=${() => copyAndSay(asCommand(job))}>Copy as command line</button>
+          <button type="button" onClick=${() => copyAndSay(asPython(job))}>Copy as Python</button>
         </div>
         <${Facts} rows=${facts(job)} />
       </section>
@@ -28,11 +27,6 @@ export function Details({ job }) {
       <${History} job=${job} />
     </div>
   `;
-}
-
-/** @param {string} text */
-async function copied(text) {
-  say((await copy(text)) ? "copied" : "the browser does not let the page copy", text);
 }
 
 /** @param {{rows: [string, any][]}} props */

@@ -4,7 +4,7 @@
 
 import { actionOf } from "../actions.mjs";
 import { call } from "../api.mjs";
-import { copy } from "../components/command.mjs";
+import { copyAndSay } from "../components/command.mjs";
 import { Empty } from "../components/empty.mjs";
 import { complain, say } from "../components/toast.mjs";
 import { asCommand, EMPTY, enqueueBody, newKey, problems } from "../job_form.mjs";
@@ -191,18 +191,13 @@ function Preview({ draft, rows, many, onDone }) {
       ${problem && html`<p class="problem" role="alert">${problem.message}${problem.hint && html`<span class="muted">${problem.hint}</span>`}</p>`}
       ${plan && html`<${Planned} plan=${plan} />`}
       <footer class="buttons">
-        ${!many && rows.length === 1 && html`<button type="button" onClick=${() => void copied(asCommand(draft, rows[0].command))}>Copy as command line</button>`}
+        ${!many && rows.length === 1 && html`<button type="button" onClick=${() => void copyAndSay(asCommand(draft, rows[0].command))}>Copy as command line</button>`}
         <button type="button" class="primary" disabled=${!plan || sending} onClick=${send}>
           ${plan && plan.count > 1 ? `Enqueue ${plan.count.toLocaleString("en")} jobs` : "Enqueue"}
         </button>
       </footer>
     </section>
   `;
-}
-
-/** @param {string} text */
-async function copied(text) {
-  say((await copy(text)) ? "copied" : "the browser does not let the page copy", text);
 }
 
 /** @param {{plan: Plan}} props */
