@@ -60,7 +60,8 @@ def _with_status(entry: _Exit, status_of: Callable[[str], int | None]) -> _Exit:
 def _lasting(reason: str | None) -> str | None:
     """Return a reason that still holds although the exit is known after all.
 
-    The reason for a stop does: a time limit was reached all the same.
+    The reason for a stop does, of which an older keeper says that the exit is lost: a
+    time limit was reached all the same.
     """
     gone = reason is None or reason.startswith(KEEPER_KILLED)
     return None if gone else reason
