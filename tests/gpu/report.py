@@ -17,13 +17,15 @@ from grass.model.amounts import GIB
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "benchmarks" / "results" / "gpu.md"
+TESTS = ("tests/gpu", "tests/fault/test_host_limits.py")
+"""Machines with a GPU are also those whose kernel can limit memory and cores."""
 
 
 def main() -> int:
     """Return pytest's exit code; the report is written whatever it is."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.xml"
-        words = [sys.executable, "-m", "pytest", "-p", "pytest_timeout", "tests/gpu"]
+        words = [sys.executable, "-m", "pytest", "-p", "pytest_timeout", *TESTS]
         around = {"GRASS_GPU_TESTS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         ran = subprocess.run(
             [*words, "-o", "junit_family=xunit1", f"--junitxml={results}"],

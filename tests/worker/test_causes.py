@@ -3,7 +3,7 @@
 import pytest
 
 from grass.keeper.exit_reasons import MEMORY_LIMIT
-from grass.keeper.protocol import ExitEntry
+from grass.keeper.protocol import ExitEntry, Usage
 from grass.link.messages import Exited, KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
@@ -202,3 +202,10 @@ def test_an_end_at_the_limit_of_its_cgroup_is_for_want_of_memory() -> None:
     found = cause_of(ended, {"ram": {"0": 8 * WHOLE}}, known)
     assert found.word == OUT_OF_HOST_MEMORY
     assert found.reason == "out of memory (asked 8 GiB, peak 8 GiB)"
+
+
+def test_the_peak_of_a_short_life_is_what_the_kernel_counted() -> None:
+    counted = Usage(0.1, 0.1, 7 * GIB)
+    ended = ExitEntry("exited", FIRST, signal=9, reason=MEMORY_LIMIT, rusage=counted)
+    found = cause_of(ended, {"ram": {"0": 8 * WHOLE}}, Evidence())
+    assert found.reason == "out of memory (asked 8 GiB, peak 7 GiB)"

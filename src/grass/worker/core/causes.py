@@ -61,7 +61,7 @@ def cause_of(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause
     if (entry.reason or "").startswith(STOPPED):
         return Cause(OUT_OF_GPU_MEMORY, entry.reason)
     if entry.reason == MEMORY_LIMIT:
-        return Cause(OUT_OF_HOST_MEMORY, _at_memory_limit(allocation, known.peak))
+        return Cause(OUT_OF_HOST_MEMORY, _at_memory_limit(entry, allocation, known))
     if not is_unexplained(entry):
         return NO_CAUSE
     # The kernel does not say which process it killed, so only a SIGKILL counts that
@@ -71,9 +71,12 @@ def cause_of(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause
     return _of_gpus(entry, allocation, known)
 
 
-def _at_memory_limit(allocation: Allocation, peak: ResourceUse | None) -> str:
+def _at_memory_limit(entry: ExitEntry, allocation: Allocation, known: Evidence) -> str:
     asked = bytes_of_amount(sum(allocation.get("ram", {}).values()))
-    facts = {"asked": asked, "peak": None if peak is None else peak.memory}
+    # A short life may have ended before it was sampled.
+    sampled = known.peak and known.peak.memory
+    counted = entry.rusage and entry.rusage.max_rss
+    facts = {"asked": asked, "peak": max(sampled or 0, counted or 0)}
     return f"out of memory ({_facts(facts)})"
 
 
