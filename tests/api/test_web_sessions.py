@@ -23,7 +23,9 @@ KEY = b"k" * 32
 def test_a_one_time_token_is_for_one_login() -> None:
     sessions = Sessions(KEY)
     text = sessions.new_one_time("uid:7", "read", NOW)
-    assert sessions.redeem(text, NOW) == Session("uid:7", "read", int(NOW) + SESSION_S)
+    found = sessions.redeem(text, NOW)
+    until = int(NOW) + SESSION_S
+    assert found == Session("uid:7", "read", until, id=found.id)
     with pytest.raises(Unauthorized, match="used already"):
         sessions.redeem(text, NOW)
 
@@ -54,6 +56,18 @@ def test_a_cookie_holds_after_a_restart_until_its_time_is_over() -> None:
     assert Sessions(KEY).opened(value, NOW) == session
     assert Sessions(KEY).opened(value, NOW + 10) is None
     assert Sessions(b"another").opened(value, NOW) is None
+
+
+def test_a_session_that_was_ended_is_over_and_no_other() -> None:
+    kept = dict[str, int]()
+    sessions = Sessions(KEY, {"old": 1}, kept.update)
+    links = [sessions.new_one_time("uid:7", "read", NOW) for _ in range(2)]
+    one, other = (sessions.redeem(link, NOW) for link in links)
+    sessions.end(one, NOW)
+    for after in (sessions, Sessions(KEY, kept)):
+        assert after.opened(sessions.sealed(one), NOW) is None
+        assert after.opened(sessions.sealed(other), NOW) == other
+    assert kept == {one.id: one.until}
 
 
 def test_every_change_of_a_cookie_makes_it_invalid() -> None:

@@ -1,5 +1,6 @@
 """The dashboard's entrance of a real daemon: links, cookies, restarts and the end."""
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -89,6 +90,34 @@ def test_stop_logs_every_browser_out(home: GrassHome, host: str) -> None:
     assert "no page" in home.ok("web", "--stop")
     opened(home, "--port", str(port), "--host", host)
     assert browser.get(SESSION).status == 401
+
+
+def test_a_logout_ends_what_the_browser_follows(home: GrassHome) -> None:
+    job = home.enqueue("--", "sh", "-c", "echo here; exec sleep 1000")
+    other = logged_in(home, "--port", "0")
+    browser = logged_in(home)
+    followed = (
+        "stream?topics=overview",
+        "events/stream",
+        f"jobs/{job}/output?follow=1",
+    )
+    with contextlib.ExitStack() as open_streams:
+        streams = [
+            open_streams.enter_context(
+                browser.begin("GET", f"/api/v1/{path}", OF_THE_PAGE)
+            )
+            for path in followed
+        ]
+        for stream in streams:
+            assert stream.read(1)
+        assert browser.post("/logout", {}).status == 303
+        for stream in streams:
+            with pytest.raises((http.client.IncompleteRead, OSError)):
+                stream.read()
+    assert browser.get(SESSION).status == 401
+    home.restart()
+    assert browser.get(SESSION).status == 401
+    assert other.get(SESSION).status == 200
 
 
 def test_a_role_that_only_reads_may_not_steer(home: GrassHome) -> None:

@@ -99,6 +99,21 @@ def test_a_revoked_browser_is_told_how_to_sign_in(look: Look, cold: GrassHome) -
     assert violations(page) == []
 
 
+def test_who_signs_out_is_signed_out_in_every_tab(look: Look, cold: GrassHome) -> None:
+    cold.ok("start")
+    page = look(cold)
+    other = page.context.new_page()
+    other.goto(page.url)
+    live = re.compile("^Live")
+    for one in (page, other):
+        expect(one.get_by_role("button", name=live)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("sign out")
+    page.keyboard.press("Enter")
+    for one in (page, other):
+        expect(one.get_by_role("heading", name="You are signed out")).to_be_visible()
+
+
 def test_a_theme_is_kept(page: Page) -> None:
     root = page.locator("html")
     page.get_by_role("button", name="theme: system").click()

@@ -1,9 +1,9 @@
 """The web entrance of a daemon: when it listens, where, and with which key.
 
-The address and the key that signs cookies are kept in the state directory, so that
-after a restart the page is where it was and browsers stay logged in. `close` forgets
-both: no cookie is valid any more. What serves is imported when it is needed; most
-daemons never serve a browser.
+The address, the key that signs cookies and the sessions that were ended are kept in the
+state directory, so that after a restart the page is where it was and browsers stay
+logged in, or out. `close` forgets all: no cookie is valid any more. What serves is
+imported when it is needed; most daemons never serve a browser.
 
 On loopback a link of `grass web` logs a browser in, as the daemon's own user. Beyond it
 there is TLS, with the broker's certificate, and a person logs in with a token.
@@ -48,6 +48,8 @@ class _Kept(NamedTuple):
 
     address: Address
     key: bytes
+    ended: dict[str, int]
+    """The ids of sessions that were ended, with when their cookies are too old."""
 
 
 class WebHost:
@@ -94,8 +96,9 @@ class WebHost:
         if self._web is not None and wanted == before._replace(port=ANY_PORT):
             wanted = before
         if self._web is None or wanted != before:
-            key = secrets.token_bytes(KEY_BYTES) if kept is None else kept.key
-            await self._listen(_Kept(wanted, key))
+            if kept is None:
+                kept = _Kept(wanted, secrets.token_bytes(KEY_BYTES), {})
+            await self._listen(kept._replace(address=wanted))
         return self._link(actor, role)
 
     async def close(self) -> bool:
@@ -133,11 +136,12 @@ class WebHost:
             await self.stop()
         listeners = page_sockets(wanted.address)
         address = wanted.address._replace(port=listeners[0].getsockname()[1])
-        app, web = self._serving(_Kept(address, wanted.key))
+        kept = wanted._replace(address=address)
+        app, web = self._serving(kept)
         await web.listen(listeners)
         await self.stop()
-        self._app, self._web, self._kept = app, web, _Kept(address, wanted.key)
-        _write(self._home.web, self._kept)
+        self._app, self._web, self._kept = app, web, kept
+        _write(self._home.web, kept)
         log.info("web.listening", address=address)
 
     def _serving(self, kept: _Kept) -> "tuple[WebApp, WebServer | TlsWebServer]":
@@ -146,7 +150,8 @@ class WebHost:
         from grass.api.server import web_apps
         from grass.api.server.web_server import WebServer
 
-        server, sessions = self._server, Sessions(kept.key)
+        server = self._server
+        sessions = Sessions(kept.key, kept.ended, self._keep_ended)
         assert server is not None
         host = kept.address.host
         if is_loopback(host):
@@ -157,6 +162,11 @@ class WebHost:
         names = self._names(kept.address)
         app = web_apps.beyond_loopback(server.app, sessions, names, self._broker)
         return app, TlsWebServer(server, self._own_identity().context, app)
+
+    def _keep_ended(self, ended: dict[str, int]) -> None:
+        assert self._kept is not None
+        self._kept = self._kept._replace(ended=ended)
+        _write(self._home.web, self._kept)
 
     def _own_identity(self) -> "ServerIdentity":
         if self._identity is None:
@@ -191,7 +201,8 @@ def _read(path: str) -> _Kept | None:
     try:
         with open(path, "rb") as file:
             told = json.load(file)
-        return _Kept(Address(told["host"], told["port"]), bytes.fromhex(told["key"]))
+        address, key = Address(told["host"], told["port"]), bytes.fromhex(told["key"])
+        return _Kept(address, key, dict(told.get("ended", {})))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -200,5 +211,6 @@ def _read(path: str) -> _Kept | None:
 
 
 def _write(path: str, kept: _Kept) -> None:
-    document = {**kept.address._asdict(), "key": kept.key.hex()}
+    key, ended = kept.key.hex(), kept.ended
+    document = {**kept.address._asdict(), "key": key, "ended": ended}
     replace_private(path, json.dumps(document))

@@ -4,7 +4,8 @@ A one-time token is for one login within a few minutes. It is exchanged for a co
 which says who the browser acts for and until when, signed with a key of the state
 directory: it is valid after a restart of the daemon, and none is once the key is
 replaced. A cookie of a token's login names the token, which is looked up for each
-request, so a revoked token ends its sessions.
+request, so a revoked token ends its sessions. Of sessions that were ended by a logout
+the ids are kept until their cookies are too old.
 
 No session has the right to work: a browser is no machine.
 """
@@ -13,7 +14,7 @@ import hashlib
 import hmac
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -27,7 +28,7 @@ SESSION_S = 30 * 86_400
 """How long a cookie is valid."""
 MOST_ONE_TIME = 64
 """One-time tokens that are valid at a time; the oldest are dropped."""
-KEY_BYTES = 32
+KEY_BYTES, ID_BYTES = 32, 12
 
 LOG_IN = "run `grass web` again: it prints a new link"
 
@@ -43,13 +44,23 @@ class Session(msgspec.Struct, frozen=True):
     """The name of the token that logged in; empty: the owner of the daemon."""
     shown: str = ""
     """The hash of that token's secret, in hexadecimal digits."""
+    id: str = ""
+    """Two logins of the same second are two sessions."""
 
 
 class Sessions:
     """Makes and checks one-time tokens and cookies, with one key."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        ended: Mapping[str, int] | None = None,
+        keep_ended: Callable[[dict[str, int]], None] = lambda _: None,
+    ) -> None:
+        """Prepare; `ended` has the ids of ended sessions, with their `until`."""
         self._key = key
+        self._ended = dict(ended or {})
+        self._keep_ended = keep_ended
         # Cookies are those of a host, not of a port: two daemons need two names.
         self.cookie = f"grass-{self._signature(b'name')[:8].hex()}"
         """The name of the cookie."""
@@ -69,7 +80,7 @@ class Sessions:
         found = self._one_time.pop(hash_of(text), None)
         if found is None or found.until <= now_s:
             raise Unauthorized("this link was used already, or is too old", LOG_IN)
-        return Session(found.actor, found.role, int(now_s) + SESSION_S)
+        return Session(found.actor, found.role, int(now_s) + SESSION_S, id=_new_id())
 
     def sealed(self, session: Session) -> str:
         """Return the value of a session's cookie."""
@@ -86,7 +97,14 @@ class Sessions:
         if not hmac.compare_digest(signature, self._signature(content)):
             return None
         session = msgspec.json.decode(content, type=Session)
-        return session if now_s < session.until else None
+        is_over = now_s >= session.until or session.id in self._ended
+        return None if is_over else session
+
+    def end(self, session: Session, now_s: float) -> None:
+        """Let no cookie of a session be valid any more."""
+        recent = {id: until for id, until in self._ended.items() if until > now_s}
+        self._ended = {**recent, session.id: session.until}
+        self._keep_ended(self._ended)
 
     def _signature(self, content: bytes) -> bytes:
         return hmac.digest(self._key, content, hashlib.sha256)
@@ -95,9 +113,8 @@ class Sessions:
 def session_of_token(text: str, tokens: Mapping[str, Token], now_s: float) -> Session:
     """Return the session of a token's text, or raise."""
     name, secret = split_token(text.strip())
-    session = Session(
-        actor_of(name), "", int(now_s) + SESSION_S, name, hash_of(secret).hex()
-    )
+    until, shown = int(now_s) + SESSION_S, hash_of(secret).hex()
+    session = Session(actor_of(name), "", until, name, shown, _new_id())
     token = valid_token(session, tokens, now_s)
     if token is None or Right.READ not in rights_of(token.role):
         raise Unauthorized(
@@ -126,6 +143,10 @@ def principal_of(session: Session, token: Token | None) -> Principal:
 
 
 _UNKNOWN = Token("", "", bytes(32), 0, "")
+
+
+def _new_id() -> str:
+    return secrets.token_urlsafe(ID_BYTES)
 
 
 def _text(data: bytes) -> str:

@@ -3,10 +3,14 @@
 Every request is checked for where it comes from, and, but for the login, has to have a
 valid cookie before anything is answered. Then it is passed on to an API as the caller
 that the cookie stands for. What is known of the connection is not passed on, so the API
-refuses whatever was not authenticated here.
+refuses whatever was not authenticated here. A reply that is still being sent when its
+session ends is aborted, as what is followed has no end of its own.
 """
 
+import asyncio
+import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from urllib.parse import parse_qs
@@ -24,6 +28,7 @@ from grass.api.access.browser_checks import (
     is_navigation,
 )
 from grass.api.access.web_sessions import LOG_IN, SESSION_S, Session, Sessions
+from grass.api.server.cancellation import StreamAborted
 from grass.api.server.login_page import link_page, look_again_page, token_page
 from grass.api.server.request_body import small_body
 from grass.api.server.static_files import ISOLATION, StaticFiles
@@ -60,6 +65,8 @@ class WebApp:
         self._files = files
         self._identify = identify
         self._token_login = token_login
+        self._calls: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
+        """By the id of a session: its calls of the API that are under way."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -69,9 +76,11 @@ class WebApp:
             self._check(request)
             response = await self._login(request)
             if response is None:
-                principal = await self._principal(request)
+                session = self._session(request)
+                principal = await self._identify(request, session)
                 if is_api(request):
-                    await self._pass_on(scope, principal, receive, send)
+                    passed = self._pass_on(scope, principal, receive, send)
+                    await self._while_logged_in(session, passed)
                     return
                 response = self._page(request)
         except Unauthorized as error:
@@ -89,7 +98,7 @@ class WebApp:
         """Answer a login or logout; None: it is neither."""
         path, method = request.scope["path"], request.method
         if path == "/logout" and method == "POST":
-            return self._with_cookie("/login", "", 0)
+            return self._logout(request)
         if path != "/login":
             return None
         if method in SAFE:
@@ -105,6 +114,16 @@ class WebApp:
             session = self._token_login(fields.get("token", [""])[0])
         return self._with_cookie("/", self.sessions.sealed(session), SESSION_S)
 
+    def _logout(self, request: Request) -> Response:
+        """End the session, and what its browser follows in other tabs."""
+        with contextlib.suppress(Unauthorized):
+            session = self._session(request)
+            now = asyncio.get_running_loop().time()
+            for call in self._calls.get(session.id, ()):
+                call.reschedule(now)
+            self.sessions.end(session, time.time())
+        return self._with_cookie("/login", "", 0)
+
     def _with_cookie(self, goes_to: str, value: str, age_s: int) -> Response:
         response = RedirectResponse(goes_to, 303, {**ISOLATION, **_NOT_KEPT})
         response.set_cookie(
@@ -118,12 +137,32 @@ class WebApp:
         )
         return response
 
-    async def _principal(self, request: Request) -> Principal:
+    def _session(self, request: Request) -> Session:
         value = request.cookies.get(self.sessions.cookie, "")
         session = self.sessions.opened(value, time.time())
         if session is None:
             raise Unauthorized("this browser is not logged in", LOG_IN)
-        return await self._identify(request, session)
+        return session
+
+    async def _while_logged_in(self, session: Session, work: Awaitable[None]) -> None:
+        """Do the work; abort it when the session ends."""
+        call = asyncio.timeout(session.until - time.time())
+        self._calls[session.id].add(call)
+        try:
+            async with call:
+                await work
+        except TimeoutError:
+            if not call.expired():
+                raise
+            raise StreamAborted from None
+        finally:
+            self._leave(session.id, call)
+
+    def _leave(self, id: str, call: asyncio.Timeout) -> None:
+        others = self._calls[id]
+        others.discard(call)
+        if not others:
+            del self._calls[id]
 
     async def _pass_on(
         self, scope: Scope, principal: Principal, receive: Receive, send: Send

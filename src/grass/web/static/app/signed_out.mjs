@@ -1,7 +1,12 @@
-// What is shown to a browser without a valid cookie.
+// Signing out, and what is shown to a browser without a valid cookie.
 
 import { Command } from "./components/command.mjs";
 import { html } from "./ui.mjs";
+
+/** End the session. The daemon ends the streams of all its tabs, which show it then. */
+export function signOut() {
+  return fetch("/logout", { method: "POST", redirect: "manual" });
+}
 
 export function SignedOut() {
   return html`

@@ -7,6 +7,7 @@ import { Dialog } from "./dialog.mjs";
 import { StateMark } from "./state_mark.mjs";
 import { navigate } from "../router.mjs";
 import { overview } from "../state.mjs";
+import { signOut } from "../signed_out.mjs";
 import { nextTheme } from "../theme.mjs";
 import { html, useEffect, useId, useState } from "../ui.mjs";
 import { VIEWS } from "../views.mjs";
@@ -36,8 +37,11 @@ function offers() {
       run: () => void act(one, [thing]),
     })),
   );
-  const own = { key: "theme", text: "Change the theme", kind: "action", run: nextTheme };
-  return [...views, ...(overview.value?.jobs ?? []).map(jobOffer), ...actions, own];
+  const own = [
+    { key: "theme", text: "Change the theme", kind: "action", run: nextTheme },
+    { key: "sign out", text: "Sign out of this page", kind: "action", run: signOut },
+  ];
+  return [...views, ...(overview.value?.jobs ?? []).map(jobOffer), ...actions, ...own];
 }
 
 /** @param {import("../documents.mjs").Job} job @returns {Offer} */
