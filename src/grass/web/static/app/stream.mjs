@@ -1,11 +1,12 @@
 // One stream of server-sent events per tab, whatever its components follow.
 //
 // A follower of a topic is given each frame's document, and is told to read anew when it
-// begins, on `resync`, and where the daemon has no stream: then every few seconds.
+// begins, on `resync`, and where there is no stream for this tab: then every few seconds.
 // Frames carry the journal's number, from which a stream goes on after a disconnect;
 // what is not of the journal is read anew. A hidden tab follows nothing.
 
 import { PREFIX, problemOf } from "./api.mjs";
+import { leavePlace, takePlace } from "./stream_places.mjs";
 import { signal } from "./ui.mjs";
 
 /**
@@ -70,7 +71,7 @@ export function follow(topic, follower) {
 export function startStream() {
   started = true;
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) close();
+    if (document.hidden) rest();
     else if (!paused) connect();
   });
   window.addEventListener("online", () => reconnectNow());
@@ -81,7 +82,7 @@ export function startStream() {
 export function togglePause() {
   paused = !paused;
   if (paused) {
-    close();
+    rest();
     tell("paused");
   } else connect();
 }
@@ -104,12 +105,19 @@ function close() {
   open = null;
 }
 
+/** Follow nothing, and let another tab have a stream. */
+function rest() {
+  close();
+  void leavePlace();
+}
+
 async function connect() {
   close();
   if (followers.size === 0) return;
   const mine = new AbortController();
   open = mine;
   try {
+    if (!(await takePlace())) return await poll(mine);
     const response = await request(mine);
     if (response.status === 401) return tell("signed out");
     if (response.status === 404 || response.status === 405) return await poll(mine);
@@ -189,21 +197,15 @@ function welcome(hello) {
   resync((topic, follower) => !synced.has(follower) || topic.includes(":"));
 }
 
-/** @param {AbortController} mine */
+/** Have everything read once, and try for a stream again. @param {AbortController} mine */
 async function poll(mine) {
-  while (!mine.signal.aborted) {
-    const response = await fetch(`${PREFIX}/session`, {
-      signal: mine.signal,
-      cache: "no-store",
-    });
-    if (response.status === 401) return tell("signed out");
-    failures = 0;
-    tell("live", { polling: true });
-    resync();
-    await new Promise((go) => {
-      timer = setTimeout(go, POLL_MS);
-    });
-  }
+  const response = await fetch(`${PREFIX}/session`, { signal: mine.signal, cache: "no-store" });
+  if (response.status === 401) return tell("signed out");
+  if (!response.ok) throw await problemOf(response);
+  failures = 0;
+  tell("live", { polling: true });
+  resync();
+  timer = setTimeout(connect, POLL_MS);
 }
 
 /** Have followers read anew. @param {(topic: string, follower: Follower) => boolean} which */
