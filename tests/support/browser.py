@@ -6,11 +6,11 @@
 
 One browser serves the tests of a process, and one daemon those of a folder; each test
 has a context of its own, which is logged in. A page that raises an error, breaks its
-own security policy or asks another host for something fails its test.
+own security policy, opens a dialog of the browser or asks another host for something
+fails its test.
 """
 
 import asyncio
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +23,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Dialog,
     Page,
     Request,
     ViewportSize,
@@ -30,11 +31,14 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.support.browsing import A_LINK
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+PROGRAMS = ("chromium-headless-shell", "chromium")
+"""The first draws no window around a page, and takes a third of the other's time."""
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 _NOT_LOADED = "Failed to load resource"
@@ -46,6 +50,11 @@ Look = Callable[..., Page]
 expect.set_options(timeout=PATIENCE_S * 1000)
 
 
+def program() -> str | None:
+    """Return the path of Debian's Chromium, where there is one."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
     """Debian's Chromium, without a window, and the loop that playwright drives it by.
@@ -53,12 +62,12 @@ def chromium() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
     Playwright leaves its loop marked as running: any test of the process that came
     after, and has a loop of its own, would fail.
     """
-    program = shutil.which("chromium")
-    if program is None:
+    path = program()
+    if path is None:
         pytest.skip("there is no chromium, and installing it needs root")
     with sync_playwright() as playwright:
         options = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = playwright.chromium.launch(executable_path=program, args=options)
+        browser = playwright.chromium.launch(executable_path=path, args=options)
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)
         yield browser, loop
@@ -113,11 +122,9 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
         contexts.append(context)
         page = context.new_page()
         _listen(page, complaints)
-        words = ("web", "--no-open", "--port", "0", "--role", role, "--json")
-        link = json.loads(home.ok(*words))
-        page.goto(link["url"])
-        if path != "/":
-            page.goto(path_at(page, path))
+        link = home.client.open_web(port=0, role=role)
+        context.request.get(link["url"], headers=A_LINK)
+        page.goto(f"http://127.0.0.1:{link['port']}{path}")
         return page
 
     yield open_page
@@ -140,13 +147,23 @@ def path_at(page: Page, path: str) -> str:
 
 def violations(page: Page) -> list[str]:
     """Return what axe finds wrong with a page, in one line each."""
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("async () => (await axe.run()).violations")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text())
+    options = "{resultTypes: ['violations'], elementRef: false}"
+    found = page.evaluate(f"async () => (await axe.run({options})).violations")
     return [
         f"{one['id']}: {one['help']}: {node['html'][:200]}"
         for one in found
         for node in one["nodes"]
     ]
+
+
+def violations_in_themes(page: Page) -> list[str]:
+    """Return what axe finds wrong with a page in light and in dark."""
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    light = [f"light: {one}" for one in violations(page)]
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    return light + [f"dark: {one}" for one in violations(page)]
 
 
 def sideways(page: Page) -> int:
@@ -167,6 +184,11 @@ def _listen(page: Page, complaints: list[str]) -> None:
         if host not in ("127.0.0.1", None):
             complaints.append(f"asked {host} for {request.url}")
 
+    def on_dialog(dialog: Dialog) -> None:
+        complaints.append(f"{dialog.type}: {dialog.message}")
+        dialog.dismiss()
+
     page.on("console", on_console)
+    page.on("dialog", on_dialog)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", on_request)

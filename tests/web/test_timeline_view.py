@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browser import PHONE, Look, sideways, violations
+from tests.support.browser import PHONE, Look, sideways, violations_in_themes
 from tests.support.homes import GrassHome
 
 pytestmark = [pytest.mark.daemon, pytest.mark.browser]
@@ -34,13 +34,10 @@ def test_bars_lie_in_the_lane_of_their_gpu_and_open_their_job(
     expect(page).to_have_url(re.compile(f"/jobs/{halves[0]}$"))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_it_is_accessible_and_fits_a_phone(
-    look: Look, box: GrassHome, theme: str
-) -> None:
+def test_it_is_accessible_and_fits_a_phone(look: Look, box: GrassHome) -> None:
     job = box.enqueue("-g", "1", "--", "true")
     box.wait(job)
-    page = look(box, "/timeline", viewport=PHONE, color_scheme=theme)
+    page = look(box, "/timeline", viewport=PHONE)
     expect(page.get_by_text("As a table")).to_be_visible()
-    assert violations(page) == []
+    assert violations_in_themes(page) == []
     assert not sideways(page)
