@@ -1,5 +1,7 @@
 """The page of one job: what it is, what it used, why it waits, and its verbs."""
 
+import shlex
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -54,6 +56,45 @@ def test_it_runs_again_with_changes(look: Look, box: GrassHome) -> None:
     menu(page, "Rerun with changes")
     expect(page.get_by_label("Command", exact=True)).to_have_value("false")
     page.get_by_label("Command", exact=True).fill("true")
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_text("succeeded", exact=True).first).to_be_visible()
+
+
+COPIED = """async (job) => {
+  const form = await import("/app/job_form.mjs");
+  return form.asCommand(form.draftOf(job), form.ownWords(job));
+}"""
+SAME = ("name", "project", "queue", "command", "shell", "request", "priority", "cwd")
+SAME += ("time_limit_s", "after")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--", "echo it's; exit 3"),
+        ("--name", "a b", "--priority", "-3", "pre", "--", "--flag", "two words", ""),
+        ("-c", "2", "-m", "1G", "--cwd", "/tmp", "--time-limit", "90", "--", "true"),
+    ],
+)
+def test_the_command_that_is_copied_adds_the_same(
+    page: Page, box: GrassHome, words: tuple[str, ...]
+) -> None:
+    box.ok("create-queue", "pre", "echo", "-n")
+    first = box.enqueue("--hold", "--", "true")
+    job = box.client.job(box.enqueue("--hold", "--after", str(first), *words))
+    text = page.evaluate(COPIED, job)
+    again = box.client.job(box.enqueue("--hold", *shlex.split(text)[2:]))
+    assert {name: again[name] for name in SAME} == {name: job[name] for name in SAME}
+
+
+def test_a_shell_line_runs_again_as_it_was_written(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("--", "echo it; exit 3")
+    box.wait(job)
+    page = look(box, f"/jobs/{job}")
+    menu(page, "Rerun with changes")
+    command = page.get_by_label("Command", exact=True)
+    expect(command).to_have_value("echo it; exit 3")
+    command.fill("echo it; exit 0")
     page.get_by_role("button", name="Run again").click()
     expect(page.get_by_text("succeeded", exact=True).first).to_be_visible()
 

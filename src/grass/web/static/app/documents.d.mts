@@ -42,8 +42,10 @@ export interface Job {
   queue: string;
   state: JobState;
   flags: string[];
-  command: string[] | string;
-  filled_command: string[] | string;
+  command: string[];
+  prefix: string[];
+  filled_command: string[];
+  shell: boolean;
   params: Record<string, string>;
   request: Record<string, number | string>;
   allocation: Amounts;
@@ -57,6 +59,7 @@ export interface Job {
   cwd: string | null;
   index: number | null;
   array: number | null;
+  after: string[];
   time_limit_s: number | null;
   created_at: string;
   started_at: string | null;

@@ -1,6 +1,6 @@
 // What a form says about jobs, as the body of a call and as a command line.
 
-import { commandLine } from "./words.mjs";
+import { amount, commandLine } from "./words.mjs";
 
 /**
  * @typedef {object} Draft
@@ -106,10 +106,39 @@ export function newKey() {
   return `${Math.floor(Date.now() / 1000).toString(16)}-${[...random].map((one) => one.toString(16)).join("")}`;
 }
 
-/** The same as a command to type. @param {Draft} draft @param {string} command */
+/** What a form would say to add a job once more. @param {import("./documents.mjs").Job} job @returns {Draft} */
+export function draftOf(job) {
+  return {
+    ...EMPTY,
+    name: job.name,
+    queue: job.queue,
+    project: job.project === "default" ? "" : job.project,
+    require: requestText(job.request),
+    priority: job.priority ? String(job.priority) : "",
+    limit: job.time_limit_s === null ? "" : `${job.time_limit_s}s`,
+    after: job.after.join(" "),
+    cwd: job.cwd ?? "",
+  };
+}
+
+/** What was given as the command, without the queue's own part of it.
+ * @param {import("./documents.mjs").Job} job */
+export function ownWords(job) {
+  return job.command.slice(job.prefix.length);
+}
+
+/** @param {Record<string, number | string>} request */
+export function requestText(request) {
+  const parts = Object.entries(request).map(([kind, one]) => {
+    const sized = kind === "ram" || kind === "vram";
+    return `${kind}:${sized ? `'${amount(one, kind)}'` : amount(one, kind)}`;
+  });
+  return `{${parts.join(",")}}`;
+}
+
+/** The same as a command to type. @param {Draft} draft @param {string[]} command */
 export function asCommand(draft, command) {
   const words = ["grass", "enqueue"];
-  if (draft.queue && draft.queue !== "default") words.push(draft.queue);
   if (draft.require.trim()) words.push("--require", draft.require.trim());
   else {
     for (const [kind, option] of Object.entries(SHORT)) {
@@ -121,5 +150,7 @@ export function asCommand(draft, command) {
   for (const [option, value] of Object.entries(named)) if (value.trim()) words.push(option, value.trim());
   for (const one of draft.after.trim().split(/[\s,]+/).filter(Boolean)) words.push("--after", one);
   if (draft.hold) words.push("--hold");
-  return `${commandLine(words)} -- ${commandLine([command])}`;
+  // What follows a queue that has a command of its own is that command's, options too.
+  if (draft.queue && draft.queue !== "default") words.push(draft.queue);
+  return `${commandLine(words)} -- ${commandLine(command)}`;
 }

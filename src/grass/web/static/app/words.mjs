@@ -170,9 +170,15 @@ export function owner(actor) {
   return actor.replace(/^token:/, "token ");
 }
 
-/** A command as a shell line. @param {string[] | string} words */
+/** A command, with what is known of its placeholders; a shell line as it was given.
+ * @param {{command: string[], filled_command?: string[], shell: boolean}} job */
+export function commandText(job) {
+  const words = job.filled_command ?? job.command;
+  return job.shell && words.length === 1 ? words[0] : commandLine(words);
+}
+
+/** Words as a line for a shell. @param {string[]} words */
 export function commandLine(words) {
-  if (typeof words === "string") return words;
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word))).join(" ");
 }
 

@@ -2,9 +2,10 @@
 
 import { Command, copyAndSay } from "../components/command.mjs";
 import { StateMark } from "../components/state_mark.mjs";
+import { asCommand, draftOf, ownWords, requestText } from "../job_form.mjs";
 import { now } from "../state.mjs";
 import { html } from "../ui.mjs";
-import { ago, amount, asked, brief, commandLine, ending, owner, ran, size, stamp, units } from "../words.mjs";
+import { ago, asked, brief, commandText, ending, owner, ran, size, stamp, units } from "../words.mjs";
 import { useAbout } from "./job_document.mjs";
 
 /** @typedef {import("../documents.mjs").Job} Job */
@@ -15,9 +16,9 @@ export function Details({ job }) {
     <div class="job-details">
       <section class="card">
         <h2>Command</h2>
-        <${Command} text=${commandLine(job.filled_command ?? job.command)} />
+        <${Command} text=${commandText(job)} />
         <div class="buttons job-copies">
-          <button type="button" onClick=${() => copyAndSay(asCommand(job))}>Copy as command line</button>
+          <button type="button" onClick=${() => copyAndSay(asCommand(draftOf(job), ownWords(job)))}>Copy as command line</button>
           <button type="button" onClick=${() => copyAndSay(asPython(job))}>Copy as Python</button>
         </div>
         <${Facts} rows=${facts(job)} />
@@ -55,35 +56,12 @@ function facts(job) {
   ];
 }
 
-/** The command that would enqueue the same. @param {Job} job */
-export function asCommand(job) {
-  const words = ["grass", "enqueue"];
-  if (job.queue !== "default") words.push(job.queue);
-  words.push("--require", requestText(job), "--name", job.name);
-  if (job.project !== "default") words.push("--project", job.project);
-  if (job.priority) words.push("--priority", String(job.priority));
-  if (job.time_limit_s !== null) words.push("--time-limit", `${job.time_limit_s}s`);
-  if (job.cwd) words.push("--cwd", job.cwd);
-  const command = typeof job.command === "string" ? commandLine([job.command]) : commandLine(job.command);
-  return `${commandLine(words)} -- ${command}`;
-}
-
-/** @param {Job} job */
-function requestText(job) {
-  const parts = Object.entries(job.request).map(([kind, one]) => {
-    const sized = kind === "ram" || kind === "vram";
-    return `${kind}:${sized ? `'${amount(one, kind)}'` : amount(one, kind)}`;
-  });
-  return `{${parts.join(",")}}`;
-}
-
 /** The call of the Python client that would enqueue the same. @param {Job} job */
 export function asPython(job) {
-  const words = typeof job.command === "string" ? job.command : [...job.command];
-  const named = { name: job.name, queue: job.queue, require: requestText(job), cwd: job.cwd };
+  const named = { name: job.name, queue: job.queue, require: requestText(job.request), cwd: job.cwd };
   const given = Object.entries(named).filter(([, value]) => value !== null);
   const options = given.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
-  return `from grass.client.client import Client\nClient().enqueue(${JSON.stringify(words)}, ${options})`;
+  return `from grass.client.client import Client\nClient().enqueue(${JSON.stringify(ownWords(job))}, ${options})`;
 }
 
 /** @param {{job: Job}} props */

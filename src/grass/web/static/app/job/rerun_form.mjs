@@ -1,16 +1,17 @@
 // Run an ended job again, with what is to be different.
 
 import { actionOf, perform } from "../actions.mjs";
+import { ownWords } from "../job_form.mjs";
 import { navigate } from "../router.mjs";
 import { html } from "../ui.mjs";
-import { asked, commandLine } from "../words.mjs";
+import { asked, commandText } from "../words.mjs";
 import { Form } from "../views/queues.mjs";
 
 /** @typedef {import("../documents.mjs").Job} Job */
 
 /** @param {{job: Job, onClose: () => void}} props */
 export function RerunForm({ job, onClose }) {
-  const before = typeof job.command === "string" ? job.command : commandLine(job.command);
+  const before = commandText({ command: ownWords(job), shell: job.shell });
   const fields = [
     { name: "command", label: "Command", hint: "a line for the shell, where it is changed", code: true, value: before },
     { name: "name", label: "Name", hint: "", value: job.name },

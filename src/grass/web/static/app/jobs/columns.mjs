@@ -5,7 +5,7 @@ import { StateMark } from "../components/state_mark.mjs";
 import { Prose } from "../components/prose.mjs";
 import { now } from "../state.mjs";
 import { html } from "../ui.mjs";
-import { age, ago, asked, brief, commandLine, ending, label, owner, ran, reason, size, stamp, stateOf, units, UNSTARTED } from "../words.mjs";
+import { age, ago, asked, brief, commandText, ending, label, owner, ran, reason, size, stamp, stateOf, units, UNSTARTED } from "../words.mjs";
 
 /**
  * @typedef {import("../documents.mjs").Job} Job
@@ -90,7 +90,7 @@ export const COLUMNS = [
   { id: "gpu-peak", label: "GPU memory peak", number: true, usage: true, cell: usage("gpu memory", size) },
   { id: "gpu-use", label: "GPU use", number: true, usage: true, cell: usage("gpu utilization", (percent) => `${Math.round(percent)} %`, "now") },
   { id: "params", label: "Parameters", field: "params", className: "mono", cell: (job) => Object.entries(job.params).map(([name, value]) => `${name}=${value}`).join(" ") },
-  { id: "command", label: "Command", field: "command", className: "mono", cell: (job) => commandLine(job.command) },
+  { id: "command", label: "Command", field: "command", className: "mono", cell: commandText },
   { id: "directory", label: "Directory", field: "cwd", className: "mono", cell: (job) => job.cwd ?? "" },
   { id: "reason", label: "Why", field: "reason", wide: true, className: "col-reason", cell: (job) => html`<${Reason} job=${job} />` },
 ];

@@ -12,7 +12,7 @@ import { formOf, readRows } from "../job_rows.mjs";
 import { navigate } from "../router.mjs";
 import { may, overview } from "../state.mjs";
 import { html, useEffect, useId, useRef, useState } from "../ui.mjs";
-import { asked, commandLine, plural } from "../words.mjs";
+import { asked, commandText, plural } from "../words.mjs";
 
 /**
  * @typedef {import("../job_form.mjs").Draft} Draft
@@ -191,7 +191,7 @@ function Preview({ draft, rows, many, onDone }) {
       ${problem && html`<p class="problem" role="alert">${problem.message}${problem.hint && html`<span class="muted">${problem.hint}</span>`}</p>`}
       ${plan && html`<${Planned} plan=${plan} />`}
       <footer class="buttons">
-        ${!many && rows.length === 1 && html`<button type="button" onClick=${() => void copyAndSay(asCommand(draft, rows[0].command))}>Copy as command line</button>`}
+        ${!many && rows.length === 1 && html`<button type="button" onClick=${() => void copyAndSay(asCommand(draft, [rows[0].command]))}>Copy as command line</button>`}
         <button type="button" class="primary" disabled=${!plan || sending} onClick=${send}>
           ${plan && plan.count > 1 ? `Enqueue ${plan.count.toLocaleString("en")} jobs` : "Enqueue"}
         </button>
@@ -207,7 +207,7 @@ function Planned({ plan }) {
       ${plan.jobs.slice(0, 20).map((job, at) => html`
         <li key=${at}>
           <p><b>${job.name}</b> <span class="muted">in ${job.queue}, needs ${asked(job.request) || "nothing"}</span></p>
-          <code>${job.shell ? job.command.join(" ") : commandLine(job.command)}</code>
+          <code>${commandText(job)}</code>
         </li>`)}
     </ol>
     ${plan.count > plan.jobs.slice(0, 20).length && html`<p class="muted">… and ${(plan.count - 20).toLocaleString("en")} more</p>`}
