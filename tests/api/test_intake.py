@@ -30,7 +30,9 @@ def test_every_limit_of_a_job_is_kept(tmp_path: Path) -> None:
             "retry_lost": 1,
             "nice": 19,
         }
-        job = await enqueue(api, **wishes, hold=True)
+        job = await enqueue(api, **wishes, hold=True, env={"A": "secret"})
+        assert job["variables"] == ["A"]
+        assert "secret" not in str(job)
         assert {name: job[name] for name in wishes} == wishes
         assert job["retries_left"] == 3
         assert (job["state"], job["max_fails"]) == ("held", None)

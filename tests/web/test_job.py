@@ -60,6 +60,20 @@ def test_it_runs_again_with_changes(look: Look, box: GrassHome) -> None:
     expect(page.get_by_text("succeeded", exact=True).first).to_be_visible()
 
 
+def test_keys_show_the_log_and_the_actions(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("--hold", "--env", "LR=0.1", "--env", "SEED=7", "--", "true")
+    page = look(box, f"/jobs/{job}?tab=details")
+    expect(page.get_by_text("LR SEED added or changed")).to_be_visible()
+    page.keyboard.press("l")
+    expect(page.get_by_role("tab", name="Log")).to_have_attribute(
+        "aria-selected", "true"
+    )
+    page.keyboard.press(".")
+    expect(page.get_by_role("menuitem", name="Cancel")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
+
+
 COPIED = """async (job) => {
   const form = await import("/app/job_form.mjs");
   return form.asCommand(form.draftOf(job), form.ownWords(job));

@@ -138,6 +138,8 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Json
         "index": job.index,
         "array": job.array,
         "after": [str(one) for one in spec.after],
+        # Values may be secrets.
+        "variables": list(dict(spec.env)),
         "begin_at": rfc3339(spec.begin_at),
         "not_before": rfc3339(job.not_before),
         "retries_left": max(0, spec.retries - job.failures),

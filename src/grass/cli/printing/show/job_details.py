@@ -178,6 +178,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("command", "command", _given),
     ("guest", "guest", lambda pid: f"process {pid}" if pid else ""),
     ("params", "parameters", _pairs),
+    ("variables", "variables", _listed),
     ("shell_program", "shell", _given),
     ("stdin", "stdin", _input),
     ("cwd", "directory", _given),

@@ -60,6 +60,7 @@ export interface Job {
   index: number | null;
   array: number | null;
   after: string[];
+  variables: string[];
   time_limit_s: number | null;
   created_at: string;
   started_at: string | null;

@@ -41,6 +41,12 @@ export function Menu({ items, label, icon = "more", children, className = "" }) 
   `;
 }
 
+/** Open the menu in what a selector of CSS names, by a key. @param {string} place */
+export function pressMenu(place) {
+  const button = document.querySelector(`${place} .menu > button`);
+  if (button instanceof HTMLElement) button.click();
+}
+
 /** @param {{items: Item[], label: string, close: () => void}} props */
 function Items({ items, label, close }) {
   const list = useRef(/** @type {HTMLDivElement | null} */ (null));

@@ -44,6 +44,7 @@ function facts(job) {
     ["Worker", job.worker],
     ["Process", job.pid ?? job.guest],
     ["Directory", job.cwd],
+    ["Environment", job.variables.length ? html`<span class="mono">${job.variables.join("  ")}</span> <span class="muted">added or changed</span>` : null],
     ["Project", job.project],
     ["Owner", owner(job.owner)],
     ["Priority", String(job.priority)],

@@ -1,7 +1,7 @@
 // A job: its log first, then what it used and what it is.
 
 import { Empty } from "../components/empty.mjs";
-import { itemsFor, Menu } from "../components/menu.mjs";
+import { itemsFor, Menu, pressMenu } from "../components/menu.mjs";
 import { LogView } from "../components/log_view.mjs";
 import { StateMark } from "../components/state_mark.mjs";
 import { actionOf, offered } from "../actions.mjs";
@@ -9,6 +9,7 @@ import { Details, Explain } from "../job/details.mjs";
 import { useJob } from "../job/job_document.mjs";
 import { RerunForm } from "../job/rerun_form.mjs";
 import { UsageCharts } from "../job/usage_charts.mjs";
+import { useKeys } from "../keys.mjs";
 import { changeQuery, query } from "../router.mjs";
 import { now } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
@@ -23,6 +24,8 @@ export default function JobView({ params }) {
   const { job, problem } = useJob(params.id);
   const chosen = query.value.get("tab") ?? "log";
   const [rerunning, setRerunning] = useState(false);
+  const show = (/** @type {string} */ tab) => changeQuery({ tab: tab === "log" ? null : tab });
+  useKeys({ l: () => show("log"), ".": () => pressMenu(".job-head") });
   if (problem && !job) return html`<${Empty} title="There is no such job" text=${problem.message} link="/jobs" linkText="All jobs" />`;
   if (!job) return html`<p class="muted">Reading job ${params.id}…</p>`;
   return html`
@@ -32,7 +35,7 @@ export default function JobView({ params }) {
       ${UNSTARTED.includes(job.state) && html`<${Explain} job=${job} />`}
       <div class="tabs" role="tablist" aria-label="about this job">
         ${Object.entries(TABS).map(([id, title]) => html`<button type="button" role="tab" key=${id} aria-selected=${chosen === id}
-          onClick=${() => changeQuery({ tab: id === "log" ? null : id })}>${title}</button>`)}
+          onClick=${() => show(id)}>${title}</button>`)}
       </div>
       <div role="tabpanel" aria-label=${TABS[/** @type {keyof typeof TABS} */ (chosen)] ?? "Log"}>
         ${chosen === "usage" ? html`<${UsageCharts} job=${job} />` : chosen === "details" ? html`<${Details} job=${job} />` : html`<${LogView} job=${job} />`}

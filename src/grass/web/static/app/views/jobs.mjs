@@ -2,7 +2,7 @@
 // columns and groups that the address says.
 
 import { Empty } from "../components/empty.mjs";
-import { itemsFor, Menu } from "../components/menu.mjs";
+import { itemsFor, Menu, pressMenu } from "../components/menu.mjs";
 import { Table } from "../components/table.mjs";
 import { BulkBar } from "../jobs/bulk_bar.mjs";
 import { columnsOf, groupOf, USUAL } from "../jobs/columns.mjs";
@@ -74,15 +74,9 @@ export default function Jobs() {
   `;
 }
 
-/** @param {string} place */
-function pressMenu(place) {
-  const button = document.querySelector(place);
-  if (button instanceof HTMLElement) button.click();
-}
-
 /** The menu of what is selected, else of the row with the cursor. @param {Set<string | number>} selected */
 function rowMenu(selected) {
-  return (/** @type {Job} */ job) => pressMenu(selected.size ? ".bulk .menu > button" : `tr[data-key="${job.id}"] .menu > button`);
+  return (/** @type {Job} */ job) => pressMenu(selected.size ? ".bulk" : `tr[data-key="${job.id}"]`);
 }
 
 /** @param {Job[]} jobs */
