@@ -37,6 +37,30 @@ def test_all_jobs_are_rows_whatever_their_names(
     play(tmp_path, story)
 
 
+FORMULAS = ["=1+1", "+A1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C x'!A0", "-"]
+NO_FORMULAS = ["-3", "+1.5e-3", "-.5", "a=1", " =1", "'=1", "1-2"]
+
+
+def test_no_text_is_run_as_a_formula(tmp_path: Path) -> None:
+    values = [*FORMULAS, *NO_FORMULAS]
+
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        params = {"names": ["lr"], "rows": [[value] for value in values]}
+        body = {"jobs": [{"command": ["x"], "priority": -3}], "params": params}
+        assert (await api.post("/jobs", body)).status == 200
+        asked = "columns=params.lr,priority,=1&order=id"
+        answer = await api.get(f"/jobs/export?{asked}")
+        head, *rows = csv.reader(io.StringIO(answer.body.decode(), newline=""))
+        assert head == ["params.lr", "priority", "'=1"]
+        quoted = [f"'{one}" for one in FORMULAS]
+        assert rows == [[one, "-3", ""] for one in [*quoted, *NO_FORMULAS]]
+        answer = await api.get(f"/jobs/export?format=json&{asked}")
+        assert [one["params.lr"] for one in json.loads(answer.body)] == values
+
+    play(tmp_path, story)
+
+
 @pytest.mark.parametrize("page", [1, 2, 100])
 def test_json_is_one_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int

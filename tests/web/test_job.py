@@ -78,8 +78,10 @@ COPIED = """async (job) => {
   const form = await import("/app/job_form.mjs");
   return form.asCommand(form.draftOf(job), form.ownWords(job));
 }"""
-SAME = ("name", "project", "queue", "command", "shell", "request", "priority", "cwd")
-SAME += ("time_limit_s", "after")
+SAME = (
+    *("name", "project", "queue", "command", "shell", "request", "priority"),
+    *("cwd", "time_limit_s", "after"),
+)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Jobs as a table for other programs: rows of CSV, or objects of JSON.
 
 A column is a field of a job's document; `params.lr` is a value inside of one. In CSV
-what is neither text nor a number is written as JSON.
+what is neither text nor a number is written as JSON, and a text that a spreadsheet
+would run as a formula begins with `'`: whoever names a job must not have others run it.
 """
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +21,8 @@ USUAL = (
 )
 MOST_COLUMNS = 100
 CSV, JSON = "csv", "json"
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
 
 
 def columns_from(text: str | None) -> tuple[str, ...]:
@@ -33,7 +37,7 @@ def columns_from(text: str | None) -> tuple[str, ...]:
 
 def head(form: str, columns: Iterable[str]) -> bytes:
     """Return what comes before all jobs."""
-    return _row(columns) if form == CSV else b"["
+    return _row(map(_text, columns)) if form == CSV else b"["
 
 
 def body(
@@ -65,12 +69,22 @@ def _value(job: JsonObject, column: str) -> Any:  # noqa: ANN401 -- of any field
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return json_bytes(value).decode()
 
 
+def _text(text: str) -> str:
+    """Return a text that is no formula; a number is none."""
+    is_formula = _FORMULA.match(text) and not _NUMBER.match(text)
+    return f"'{text}" if is_formula else text
+
+
 def _row(cells: Iterable[str]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode(errors="replace")
+    # Only what may end a line is quoted, and some programs take a CR for an end.
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    line = text.getvalue().removesuffix("\r\n") + "\n"
+    return line.encode(errors="replace")
