@@ -191,6 +191,23 @@ def test_what_a_job_writes_is_text(look: Look, box: GrassHome, tmp_path: Path) -
     assert page.title() == "Job · grass"
 
 
+def test_colours_go_on_in_the_next_line(
+    look: Look, box: GrassHome, tmp_path: Path
+) -> None:
+    data = (
+        b"\x1b[31mred\nstill\x1b[1m\n" + numbered(1500) + b"\x1b[39mbold\x1b[0m\nend\n"
+    )
+    page = look(box, f"/jobs/{wrote(box, data, tmp_path)}")
+    # The first lines are not there yet: what they leave open is not known.
+    expect(text(page, 1503)).to_have_text("bold")
+    expect(text(page, 1503).locator("span")).to_have_count(0)
+    page.keyboard.press("g")
+    expect(text(page, 1)).to_have_text("red")
+    expect(text(page, 2).get_by_text("still")).to_have_class("ansi-front ansi-1")
+    wanted = "ansi-bold ansi-front ansi-1"
+    expect(text(page, 3).get_by_text("line 1")).to_have_class(wanted)
+
+
 def test_stdout_and_stderr_are_apart_where_they_are_kept_apart(
     look: Look, box: GrassHome, tmp_path: Path
 ) -> None:

@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.link.requests import LineScan, ScannedLines
+from grass.model.output_text import without_escapes
 from grass.worker.shell import line_scans
 from grass.worker.shell.line_scans import scan_lines
 
 BEYOND = 2**40
-LINES = st.lists(st.sampled_from([b"", b"a", b"ab", b"b\rc", b"x" * 40]), max_size=60)
+COLOURED = [b"\x1b[0m", b"\x1b[31ma\x1b[m", b"\x1b]0;a c\x07x", b"\x1b"]
+SAMPLES = [b"", b"a", b"ab", b"b\rc", b"x" * 40, *COLOURED]
+LINES = st.lists(st.sampled_from(SAMPLES), max_size=60)
 
 
 @contextmanager
@@ -69,7 +72,7 @@ def test_each_line_that_matches_is_found_once(
     expected = [
         number
         for number, line in enumerate([*lines, *([rest] if rest else [])])
-        if line == b"" or b"a" in line or b"c" in line
+        if (seen := without_escapes(line)) == b"" or b"a" in seen or b"c" in seen
     ]
     before, count, found = 0, 0, list[int]()
     for step in scanned(data, LineScan(BEYOND, "a|c|^$", most)):
@@ -97,6 +100,16 @@ def test_a_line_that_matches_is_told_without_frames_and_cut() -> None:
     with opened(b"x: 1%\rx: 9%\n") as descriptor:
         found = scan_lines(descriptor, 0, LineScan(BEYOND, "1%", 9))
     assert [one.text for one in found.matches] == [b"x: 9%"]
+
+
+def test_a_search_sees_no_colours() -> None:
+    data = b"\x1b[2m12:00\x1b[0m ok\n\x1b[31mErr\x1b[1mor\x1b[0m: it broke\n"
+    for pattern in ("Error", "^Error: it", "broke$"):
+        with opened(data) as descriptor:
+            found = scan_lines(descriptor, 0, LineScan(BEYOND, pattern, 9))
+        assert [(one.line, one.offset) for one in found.matches] == [(1, 17)]
+    with opened(data) as descriptor:
+        assert scan_lines(descriptor, 0, LineScan(BEYOND, "31m", 9)).count == 0
 
 
 def test_a_line_without_an_end_is_scanned_in_parts() -> None:

@@ -11,6 +11,10 @@ from typing import Any
 from grass.model.selectors import compile_pattern
 
 _PUNCTUATION = re.compile(r"[!-/:-@\[-^`{-~]")
+_ESCAPE = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"
+    rb"|[PX^_][^\x1b\n]*(?:\x1b\\)?|[ -/]*[0-~]?)"
+)
 TRACEBACK = r"Traceback \(most recent call last\)"
 
 
@@ -18,6 +22,11 @@ def folded(line: bytes) -> bytes:
     """Return what a progress bar wrote last; any other line as it is."""
     line = line.rstrip(b"\r\n")
     return line[line.rfind(b"\r") + 1 :]
+
+
+def without_escapes(lines: bytes) -> bytes:
+    """Leave out what a terminal obeys and does not show; newlines stay."""
+    return _ESCAPE.sub(b"", lines) if b"\x1b" in lines else lines
 
 
 def literal(text: str) -> str:

@@ -4,14 +4,19 @@ finds those that a pattern matches.
 A scan has a few blocks in memory at most, ends after a short time, and tells how far it
 got: the broker asks for the rest, or does not. A line longer than `LONGEST_LINE` is
 searched in parts.
+
+Searched is the text as people see it: a word is found though a part of it is coloured,
+or a colour comes before it at the beginning of a line. No pattern could say that
+sequences may stand anywhere.
 """
 
 import os
+import re
 import time
 from typing import Any
 
 from grass.link.requests import LineScan, MatchedLine, ScannedLines
-from grass.model.output_text import folded, line_pattern
+from grass.model.output_text import folded, line_pattern, without_escapes
 
 BLOCK = 64 * 1024
 """The last line that begins in a block is marked."""
@@ -65,22 +70,31 @@ def _count(lines: bytes, found: ScannedLines) -> None:
 
 def _search(pattern: Any, lines: bytes, most: int, found: ScannedLines) -> int:  # noqa: ANN401
     """Add the lines that match, up to `most`; return how many bytes were searched."""
+    seen = without_escapes(lines)
+    edges = _edges(lines) if most and len(seen) < len(lines) else None
     place = before = 0
-    while place < len(lines) and (match := pattern.search(lines, place)) is not None:
-        begin = max(place, lines.rfind(b"\n", place, match.start()) + 1)
-        if begin == len(lines):
+    while place < len(seen) and (match := pattern.search(seen, place)) is not None:
+        begin = max(place, seen.rfind(b"\n", place, match.start()) + 1)
+        if begin == len(seen):
             # There is no line behind the last newline.
             break
-        end = lines.find(b"\n", match.start())
-        end = len(lines) if end < 0 else end + 1
+        end = seen.find(b"\n", match.start())
+        end = len(seen) if end < 0 else end + 1
         found.count += 1
         if most:
-            before += lines.count(b"\n", place, begin)
-            text = folded(lines[begin:end])[:TEXT]
+            before += seen.count(b"\n", place, begin)
+            first, last = (begin, end) if edges is None else edges[before : before + 2]
+            text = folded(lines[first:last])[:TEXT]
             number = found.newlines + before
-            found.matches.append(MatchedLine(number, found.end + begin, text))
+            found.matches.append(MatchedLine(number, found.end + first, text))
             if len(found.matches) >= most:
-                return end
+                return last
             before += 1
         place = end
     return len(lines)
+
+
+def _edges(lines: bytes) -> list[int]:
+    """Return where each line begins, and where the last one ends."""
+    ends = [newline.end() for newline in re.finditer(rb"\n", lines)]
+    return [0, *ends, len(lines)]

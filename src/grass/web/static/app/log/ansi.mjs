@@ -13,12 +13,11 @@ const CUBE = [0, 95, 135, 175, 215, 255];
 const FLAGS = /** @type {Record<number, string>} */ ({ 1: "bold", 2: "dim", 3: "italic", 4: "under", 7: "inverse", 9: "struck" });
 const ENDS = /** @type {Record<number, string[]>} */ ({ 22: ["bold", "dim"], 23: ["italic"], 24: ["under"], 27: ["inverse"], 29: ["struck"] });
 
-/** The pieces of a line. @param {string} line @returns {Piece[]} */
-export function pieces(line) {
-  if (!line.includes("\x1b")) return line ? [{ text: seen(line), className: "" }] : [];
+/** The pieces of a line that begins in a style. @param {string} line @param {Style} [before] @returns {Piece[]} */
+export function pieces(line, before = new Style()) {
   /** @type {Piece[]} */
   const found = [];
-  const style = new Style();
+  const style = before.copy();
   let place = 0;
   for (const escape of line.matchAll(ESCAPE)) {
     add(found, line.slice(place, escape.index), style);
@@ -49,13 +48,25 @@ function seen(text) {
 }
 
 /** What the sequences so far have asked for. A colour is a number of the 16, or CSS. */
-class Style {
+export class Style {
   constructor() {
     this.flags = new Set();
     /** @type {number | string | null} */
     this.front = null;
     /** @type {number | string | null} */
     this.back = null;
+  }
+
+  copy() {
+    return Object.assign(new Style(), this, { flags: new Set(this.flags) });
+  }
+
+  /** The style at the end of a line that begins in this one. @param {string} line */
+  after(line) {
+    if (!line.includes("\x1b")) return this;
+    const style = this.copy();
+    for (const escape of line.matchAll(ESCAPE)) if (escape[1] !== undefined) style.change(escape[1]);
+    return style;
   }
 
   look() {

@@ -1,6 +1,8 @@
 // The lines of an output that the page has: some of all, by number, the first is 1.
 // It keeps a bounded number of them; the daemon has the rest.
 
+import { CarriedStyles } from "./carried_styles.mjs";
+
 /** More than so many are not kept. */
 const KEPT = 20_000;
 /** As the daemon cuts lines. */
@@ -10,6 +12,7 @@ export class LineStore {
   constructor() {
     /** @type {Map<number, string>} */
     this.texts = new Map();
+    this.styles = new CarriedStyles(this.texts);
     /** @type {Set<number>} lines that were too long */
     this.cut = new Set();
     /** How many lines there are. */
@@ -32,6 +35,7 @@ export class LineStore {
    * @param {number} first @param {string[]} lines @param {number[]} [cut] places of long ones
    */
   put(first, lines, cut = []) {
+    this.styles.forget();
     lines.forEach((text, place) => this.texts.set(first + place, text));
     for (const place of cut) this.cut.add(first + place);
   }

@@ -27,10 +27,11 @@ export function Rows(props) {
   const rows = [];
   for (let line = props.first; line <= props.last; line += 1) rows.push(line);
   const digits = props.numbered ? String(props.lines.total).length : 3;
-  return rows.map((line) => html`<${Row} key=${line} line=${line} digits=${digits} ...${props} />`);
+  const { styles } = props.lines;
+  return rows.map((line) => html`<${Row} key=${line} line=${line} digits=${digits} style=${styles.before(line)} ...${props} />`);
 }
 
-/** @param {Parameters<typeof Rows>[0] & {line: number, digits: number}} props */
+/** @param {Parameters<typeof Rows>[0] & {line: number, digits: number, style: import("./ansi.mjs").Style}} props */
 function Row(props) {
   const { line, lines, chosen, digits } = props;
   const text = lines.texts.get(line);
@@ -44,14 +45,15 @@ function Row(props) {
         : html`<span class="log-number">${" ".repeat(digits)}</span>`}
       <span class="log-text">${text === undefined
         ? html`<span class="log-pending"></span>`
-        : html`<${Text} text=${text} mark=${props.text} />`}${lines.cut.has(line) && html`<span class="log-cut">… cut: the download has all of this line</span>`}</span>
+        : html`<${Text} text=${text} before=${props.style} mark=${props.text} />`}${lines.cut.has(line) && html`<span class="log-cut">… cut: the download has all of this line</span>`}</span>
     </div>
   `;
 }
 
-/** A line in its colours, with what was searched for marked. @param {{text: string, mark: string}} props */
-export function Text({ text, mark }) {
-  const all = pieces(text);
+/** A line in its colours, with what was searched for marked.
+ * @param {{text: string, before: import("./ansi.mjs").Style, mark: string}} props */
+function Text({ text, before, mark }) {
+  const all = pieces(text, before);
   const spans = mark ? marked(all, mark) : all.map((one) => ({ ...one, isMarked: false }));
   return spans.map((one) => {
     const style = { ...(one.color && { "--exact": one.color }), ...(one.background && { "--exact-back": one.background }) };
