@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from tests.support.calling import Api, play
 from tests.support.event_streams import Stream, listening, served
+from tests.support.far_end import FarEnd
+from tests.support.patience import PATIENCE_S
 
+from grass.broker.shell import device_requests
 from grass.link.messages import Devices, ReadDevices
+from grass.model.gpu_use import GpuUse
 from grass.queries.feed import changed_jobs, feed
 from grass.queries.feed.changed_jobs import Found, Wanted
 from grass.queries.presentation import Viewer
@@ -160,6 +164,49 @@ def test_devices_are_sent_while_somebody_follows_them(tmp_path: Path) -> None:
             worker.link.send(Devices(asked.number, []))
             sent = await stream.frame("devices")
             assert [one["name"] for one in sent["workers"]] == ["desk", "gpus"]
+
+    play(tmp_path, story)
+
+
+async def answering(worker: FarEnd, gpu: GpuUse) -> None:
+    """Answer whenever somebody asks for devices."""
+    while True:
+        asked = await worker.hears(ReadDevices)
+        assert isinstance(asked, ReadDevices)
+        worker.link.send(Devices(asked.number, [gpu]))
+
+
+async def devices_until(stream: Stream, stale: dict[str, bool]) -> dict[str, Any]:
+    """Read frames until these workers are stale, or not; return all GPUs by worker."""
+    while True:
+        sent = await stream.frame("devices")
+        told = {one["name"]: one["stale"] for one in sent["workers"]}
+        if {name: told[name] for name in stale} == stale:
+            return {one["name"]: one["gpus"] for one in sent["workers"]}
+
+
+def test_a_worker_that_does_not_answer_holds_no_other_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_requests, "PATIENCE_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(feed, "DEVICES_S", 0.01)
+
+    async def story(api: Api) -> None:
+        quick, late = [
+            await api.add_worker(one, "{gpu:1}") for one in ("quick", "late")
+        ]
+        gpu = GpuUse("0", "A100", "GPU-0", 2**30, utilization=40)
+        first = asyncio.create_task(answering(late, gpu))
+        other = asyncio.create_task(answering(quick, gpu))
+        async with served(api, tmp_path), following(tmp_path, "devices") as stream:
+            await devices_until(stream, {"quick": False, "late": False})
+            first.cancel()
+            seen = await devices_until(stream, {"quick": False, "late": True})
+            assert seen["late"][0]["utilization"] == 40
+            again = asyncio.create_task(answering(late, gpu))
+            await devices_until(stream, {"quick": False, "late": False})
+        again.cancel()
+        other.cancel()
 
     play(tmp_path, story)
 

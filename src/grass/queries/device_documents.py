@@ -27,11 +27,12 @@ async def device_documents(
     broker: Broker, workers: Sequence[Worker]
 ) -> list[JsonObject]:
     """Ask these workers for their GPUs; one that does not answer says why."""
-    asked = [_worker_document(broker, worker) for worker in workers]
+    asked = [device_document(broker, worker) for worker in workers]
     return list(await asyncio.gather(*asked))
 
 
-async def _worker_document(broker: Broker, worker: Worker) -> JsonObject:
+async def device_document(broker: Broker, worker: Worker) -> JsonObject:
+    """Ask one worker for its GPUs; where it does not answer the document says why."""
     found = worker.found.get("gpu", {})
     problem, uses = None, list[GpuUse]()
     if found and not worker.connected:
@@ -41,13 +42,25 @@ async def _worker_document(broker: Broker, worker: Worker) -> JsonObject:
             uses = await broker.devices.read(worker.id)
         except GrassError as error:
             problem = error.message
+    return _document(broker, worker, uses, problem)
+
+
+def unanswered_document(broker: Broker, worker: Worker) -> JsonObject:
+    """Return what is known of a worker's GPUs before it has answered."""
+    return _document(broker, worker, [], "the worker has not answered yet")
+
+
+def _document(
+    broker: Broker, worker: Worker, uses: list[GpuUse], problem: str | None
+) -> JsonObject:
     if not uses:
-        uses = [_unread(worker, unit) for unit in found]
+        uses = [_unread(worker, unit) for unit in worker.found.get("gpu", {})]
     return {
         "id": worker.id,
         "name": worker.name,
         "connected": worker.connected,
         "problem": problem,
+        "stale": False,
         "gpus": [_gpu_document(use, worker, broker.state, problem) for use in uses],
     }
 

@@ -16,9 +16,9 @@ from grass.broker.shell.service import Broker
 from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.queries.cluster_documents import ForgottenNames
-from grass.queries.device_documents import device_documents
 from grass.queries.documents import DevicesReply, JsonObject, json_bytes
 from grass.queries.feed.changed_jobs import Found, Wanted, read_changes
+from grass.queries.feed.device_readings import DeviceReadings
 from grass.queries.feed.followers import Follower, frame, resync
 from grass.queries.feed.job_topics import documents, is_job_topic
 from grass.queries.journal_documents import event_reply
@@ -219,15 +219,17 @@ class Feed:
                     follower.add(told, self.seq)
 
     async def _devices(self) -> None:
-        while True:
-            if any(DEVICES in one.topics for one in self._followers):
-                workers = list(self._broker.state.workers.values())
-                found = await device_documents(self._broker, workers)
-                data = json_bytes(DevicesReply(found))
-                for follower in self._followers:
-                    if DEVICES in follower.topics:
-                        follower.show(DEVICES, data)
-            await asyncio.sleep(DEVICES_S)
+        readings = DeviceReadings(self._broker)
+        try:
+            while True:
+                if any(DEVICES in one.topics for one in self._followers):
+                    data = json_bytes(DevicesReply(await readings.documents()))
+                    for follower in self._followers:
+                        if DEVICES in follower.topics:
+                            follower.show(DEVICES, data)
+                await asyncio.sleep(DEVICES_S)
+        finally:
+            readings.stop()
 
 
 def _owners(found: Found) -> set[str]:

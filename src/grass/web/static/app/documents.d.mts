@@ -171,6 +171,7 @@ export interface DeviceWorker {
   name: string;
   connected: boolean;
   problem: string | null;
+  stale: boolean;
   gpus: Gpu[];
 }
 

@@ -71,6 +71,7 @@ function Machine({ worker, device }) {
       </header>
       ${device?.problem && worker.connected && html`<p class="fault">
         <${Prose} text=${inLocalTime(device.problem, now.value)} /></p>`}
+      ${device?.stale && !device.problem && html`<p class="muted">The worker is late to answer: its GPUs are shown as they were.</p>`}
       ${gpus.length > 0 && html`<div class="gpus">
         ${gpus.map((gpu) => html`<${GpuCard} key=${gpu.unit} worker=${worker.name} gpu=${gpu} />`)}
       </div>`}
