@@ -27,3 +27,20 @@ def test_events_come_as_they_happen_and_are_filtered(
     page.get_by_role("button", name="Clear").click()
     expect(rows.filter(has_text="enqueued")).not_to_have_count(0)
     assert violations(page) == []
+
+
+def test_what_is_typed_stays_while_events_come(look: Look, box: GrassHome) -> None:
+    page = look(box, "/events")
+    page.get_by_label("Kind").fill("fini")
+    job = box.enqueue("--hold", "--", "true")
+    row = page.get_by_role("row").filter(has_text="enqueued")
+    expect(row.filter(has=page.get_by_role("link", name=str(job)))).to_be_visible()
+    expect(page.get_by_label("Kind")).to_have_value("fini")
+
+
+def test_a_start_tells_the_units(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("-g", "0.5", "-c", "0", "--", "true")
+    box.wait(job)
+    page = look(box, f"/events?job={job}")
+    started = page.get_by_role("row").filter(has_text="started")
+    expect(started).to_contain_text("gpu:0(0.5)")

@@ -7,7 +7,7 @@ import { changeQuery, query } from "../router.mjs";
 import { overview } from "../state.mjs";
 import { follow } from "../stream.mjs";
 import { html, useEffect, useState } from "../ui.mjs";
-import { commandLine, owner, stamp } from "../words.mjs";
+import { commandLine, owner, stamp, units } from "../words.mjs";
 
 const SHOWN = 300;
 /** How far back the journal is read at first, and how much further if that is not enough. */
@@ -25,25 +25,25 @@ const NO_PERSON = "scheduler";
 function facts(event) {
   return Object.entries(event.data)
     .filter(([name, value]) => value !== null && !(name === "last" && value === event.job))
-    .map(([name, value]) => `${name}=${fact(name, value)}`)
+    // A worker that is told by its name needs no id.
+    .filter(([name]) => name !== "worker" || !event.data.name)
+    .map(([name, value]) => (name === "units" ? fact(name, value) : `${name}=${fact(name, value)}`))
     .join("  ");
 }
 
 /** @param {string} name @param {unknown} value */
 function fact(name, value) {
-  if (name === "units" && value instanceof Object) {
-    return Object.entries(value).map(([kind, names]) => `${kind}:${names}`).join(" ");
-  }
+  if (name === "units") return units(/** @type {import("../documents.mjs").Amounts} */ (value));
   if (name === "command" && Array.isArray(value)) return commandLine(value);
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 const COLUMNS = [
-  { id: "at", label: "When", className: "mono", cell: (/** @type {Event} */ one) => stamp(one.at) },
+  { id: "at", label: "When", className: "event-at", cell: (/** @type {Event} */ one) => stamp(one.at) },
   { id: "kind", label: "What", className: "event-kind", cell: (/** @type {Event} */ one) => one.kind },
   { id: "job", label: "Job", number: true, cell: jobCell },
   { id: "actor", label: "Who", cell: (/** @type {Event} */ one) => (one.actor === NO_PERSON ? "" : owner(one.actor)) },
-  { id: "facts", label: "More", wide: true, className: "event-facts mono", cell: (/** @type {Event} */ one) => facts(one) },
+  { id: "facts", label: "More", wide: true, className: "event-facts", cell: (/** @type {Event} */ one) => facts(one) },
 ];
 
 /** @param {Event} event */
@@ -141,14 +141,22 @@ export default function Events() {
   `;
 }
 
+/** An input that keeps what is being typed while events come. @param {any} props */
+function Field({ value, ...rest }) {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
+  return html`<input type="text" ...${rest} value=${typed}
+    onInput=${(/** @type {{currentTarget: HTMLInputElement}} */ event) => setTyped(event.currentTarget.value)} />`;
+}
+
 /** @param {{filter: Filter}} props */
 function Filters({ filter }) {
   const set = (/** @type {string} */ name) => (/** @type {{currentTarget: HTMLInputElement}} */ event) =>
     changeQuery({ [name]: event.currentTarget.value.trim() });
   return html`
     <form class="filters" role="search" onSubmit=${(/** @type {Event & {preventDefault: () => void}} */ event) => event.preventDefault()}>
-      <label>Job <input type="text" inputmode="numeric" pattern="[0-9]*" size="6" value=${filter.job} onChange=${set("job")} /></label>
-      <label>Kind <input type="text" size="14" value=${filter.kind} placeholder="any" onChange=${set("kind")} /></label>
+      <label>Job <${Field} inputmode="numeric" pattern="[0-9]*" size="6" value=${filter.job} onChange=${set("job")} /></label>
+      <label>Kind <${Field} size="14" value=${filter.kind} placeholder="any" onChange=${set("kind")} /></label>
       ${(filter.job || filter.kind) && html`<button type="button" onClick=${() => changeQuery({ job: null, kind: null })}>Clear</button>`}
     </form>
   `;
