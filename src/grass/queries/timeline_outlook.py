@@ -6,7 +6,7 @@ is not drawn.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -117,16 +117,20 @@ def _start(
         return []
     request = dict(state.specs[one.job.spec].request)
     end = start.at + int(median(runs) * _US)
-    placed = _placed(lanes, one.worker, request, expected)
+    placed = _placed(lanes, one.worker, request, expected, start.at)
     return [
         _expected(one.job, lane, amount, (start.at, end)) for lane, amount in placed
     ]
 
 
 def _placed(
-    lanes: Lanes, worker: str, request: dict[str, int], expected: Sequence[Expected]
+    lanes: Lanes,
+    worker: str,
+    request: dict[str, int],
+    expected: Sequence[Expected],
+    start: int,
 ) -> list[tuple[Lane, int]]:
-    """Choose the lanes that are free first, for so much as is asked for."""
+    """Choose lanes with room at the start, the first to be free, for what is asked."""
     own = [lane for lane in lanes.known if lane.worker == worker]
     cores = Lane(worker, CPU, ALL)
     if cores in own:
@@ -136,14 +140,26 @@ def _placed(
         lane: max((one.end for one in expected if one.lane == lane), default=0)
         for lane in own
     }
+    room = {
+        lane: lanes.known[lane] - sum(_taken(expected, lane, start)) for lane in own
+    }
     placed = list[tuple[Lane, int]]()
-    for lane in sorted(own, key=lambda lane: free_at[lane]):
+    for lane in sorted(
+        own, key=lambda lane: (room[lane] < min(asked, WHOLE), free_at[lane])
+    ):
         if asked <= 0:
             break
         amount = min(asked, lanes.known[lane])
         placed.append((lane, amount))
         asked -= amount
     return placed
+
+
+def _taken(expected: Sequence[Expected], lane: Lane, at: int) -> Iterator[int]:
+    """Yield what is expected to be held of a lane at a time."""
+    return (
+        one.amount for one in expected if one.lane == lane and one.begin <= at < one.end
+    )
 
 
 def _expected(job: Job, lane: Lane, amount: int, between: tuple[int, int]) -> Expected:
