@@ -3,6 +3,7 @@
 
 import { Problem, read } from "../api.mjs";
 import { Empty } from "../components/empty.mjs";
+import { Bar } from "../components/meter.mjs";
 import { useKeys } from "../keys.mjs";
 import { changeQuery, navigate, query } from "../router.mjs";
 import { html, useEffect, useRef, useState } from "../ui.mjs";
@@ -11,10 +12,10 @@ import { clock, owner, plural, stamp } from "../words.mjs";
 /**
  * @typedef {{job: number, name: string, owner: string, state: string, worker: string,
  *   kind: string, unit: string, amount: number, from: string, to: string | null,
- *   predicted: boolean, attempt: number | null}} Bar
+ *   predicted: boolean, attempt: number | null}} Span
  * @typedef {{worker: string, kind: string, unit: string, capacity: number | null}} Lane
- * @typedef {{owner: string, hours: number, attempts: number}} Total
- * @typedef {{lanes: Lane[], bars: Bar[], left_out: number, complete_from: string | null,
+ * @typedef {{owner: string, kind: string, hours: number, attempts: number}} Total
+ * @typedef {{lanes: Lane[], bars: Span[], left_out: number, complete_from: string | null,
  *   totals: Total[]}} Timeline
  */
 
@@ -23,10 +24,17 @@ const SPANS = { "1h": HOUR, "6h": 6 * HOUR, "1d": 24 * HOUR, "7d": 168 * HOUR };
 const LANE = 44;
 const GAP = 10;
 const AXIS = 22;
-const LABEL = 112;
-const TICKS = 6;
+const LABEL = { narrow: 60, wide: 112 };
+const NARROW = 520;
+const LETTER = 6.4;
+const MINUTE = 60_000;
+/** How far apart the marks of the axis may be. */
+const STEPS = [10 * MINUTE, HOUR, 4 * HOUR, 24 * HOUR, 48 * HOUR];
+const TICK = 72;
 const AHEAD = 0.15;
 const READ_MS = 5000;
+/** @type {Record<string, string>} */
+const HOURS = { gpu: "GPU hours", cpu: "Core hours" };
 
 /** Where the page looks: how long, and until when; null: until now. */
 function where() {
@@ -102,9 +110,10 @@ function Lanes({ told, from, to, onZoom }) {
     if (box.current) watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
-  const x = (/** @type {number} */ at) => LABEL + ((at - from) / (to - from)) * (width - LABEL);
+  const label = width < NARROW ? LABEL.narrow : LABEL.wide;
+  const x = (/** @type {number} */ at) => label + ((at - from) / (to - from)) * (width - label);
   const height = AXIS + told.lanes.length * (LANE + GAP);
-  const ticks = Array.from({ length: TICKS }, (_, at) => from + ((at + 0.5) * (to - from)) / TICKS);
+  const ticks = ticksOf(from, to, (width - label) / TICK);
   const now = Date.now();
   const onWheel = (/** @type {WheelEvent} */ event) => {
     if (!event.ctrlKey) return;
@@ -123,6 +132,15 @@ function Lanes({ told, from, to, onZoom }) {
   `;
 }
 
+/** The full hours, or tens of minutes, of a span: so many at most, in the local zone.
+ * @param {number} from @param {number} to @param {number} most */
+function ticksOf(from, to, most) {
+  const step = STEPS.find((one) => (to - from) / one <= most) ?? STEPS[STEPS.length - 1];
+  const shift = new Date(to).getTimezoneOffset() * MINUTE;
+  const first = Math.ceil((from - shift) / step) * step + shift;
+  return Array.from({ length: Math.max(0, Math.ceil((to - first) / step)) }, (_, at) => first + at * step);
+}
+
 /** @param {Timeline} told @param {Lane} lane */
 function barsOf(told, lane) {
   return told.bars.filter((one) => one.worker === lane.worker && one.kind === lane.kind && one.unit === lane.unit);
@@ -130,10 +148,10 @@ function barsOf(told, lane) {
 
 /**
  * Which bars lie above each other: each has a place that is free when it begins.
- * @param {Bar[]} bars @param {number} capacity
+ * @param {Span[]} bars @param {number} capacity
  */
 function stacked(bars, capacity) {
-  /** @type {{bar: Bar, base: number, end: number}[]} */
+  /** @type {{bar: Span, base: number, end: number}[]} */
   const placed = [];
   for (const bar of [...bars].sort((one, other) => Date.parse(one.from) - Date.parse(other.from))) {
     const begin = Date.parse(bar.from);
@@ -143,21 +161,23 @@ function stacked(bars, capacity) {
       if (one.base >= base + bar.amount - 1e-6) break;
       base = Math.max(base, one.base + one.bar.amount);
     }
-    const fits = Math.max(0, Math.min(base, capacity - bar.amount));
+    // What is expected of a job that runs lies behind it.
+    const before = bar.predicted ? placed.find((one) => one.bar.job === bar.job) : undefined;
+    const fits = before?.base ?? Math.max(0, Math.min(base, capacity - bar.amount));
     placed.push({ bar, base: fits, end: bar.to === null ? Number.POSITIVE_INFINITY : Date.parse(bar.to) });
   }
   return placed;
 }
 
-/** @param {{lane: Lane, bars: Bar[], y: number, x: (at: number) => number, from: number, to: number}} props */
+/** @param {{lane: Lane, bars: Span[], y: number, x: (at: number) => number, from: number, to: number}} props */
 function LaneRow({ lane, bars, y, x, from, to }) {
   const capacity = lane.capacity || Math.max(1, ...bars.map((one) => one.amount));
   const now = Date.now();
   return html`
     <g>
       <text x="0" y=${y + LANE / 2 - 3} class="lane-text">${lane.kind} ${lane.unit}</text>
-      <text x="0" y=${y + LANE / 2 + 11} class="lane-worker">${lane.worker}</text>
-      <rect x=${LABEL} y=${y} width=${Math.max(0, x(to) - LABEL)} height=${LANE} class="lane" />
+      <text x="0" y=${y + LANE / 2 + 11} class="lane-worker">${cut(lane.worker, x(from))}</text>
+      <rect x=${x(from)} y=${y} width=${Math.max(0, x(to) - x(from))} height=${LANE} class="lane" />
       ${stacked(bars, capacity).map(({ bar, base }) => {
         const begin = Math.max(from, Date.parse(bar.from));
         const end = Math.min(to, bar.to === null ? now : Date.parse(bar.to));
@@ -168,11 +188,19 @@ function LaneRow({ lane, bars, y, x, from, to }) {
         return html`<a key=${`${bar.job} ${bar.attempt} ${bar.predicted}`} href=${`/jobs/${bar.job}`} aria-label=${label} onClick=${(/** @type {MouseEvent} */ event) => { event.preventDefault(); open(); }}>
           <title>${label}</title>
           <rect x=${x(begin)} y=${y + LANE - (base / capacity) * LANE - height} width=${wide} height=${height} rx="2" class=${`bar-${bar.predicted ? "expected" : bar.state}`} />
-          ${wide > 48 && height > 14 && html`<text x=${x(begin) + 5} y=${y + LANE - (base / capacity) * LANE - height / 2 + 4} class="bar-text">${bar.name.slice(0, Math.floor(wide / 7) - 1)}</text>`}
+          ${height > 14 && html`<text x=${x(begin) + 5} y=${y + LANE - (base / capacity) * LANE - height / 2 + 4} class="bar-text">${cut(bar.name, wide - 8)}</text>`}
         </a>`;
       })}
     </g>
   `;
+}
+
+/** As much of a text as has room; nothing where that would tell nothing.
+ * @param {string} text @param {number} room */
+function cut(text, room) {
+  const letters = Math.floor(room / LETTER);
+  if (text.length <= letters) return text;
+  return letters < 5 ? "" : `${text.slice(0, letters - 1)}…`;
 }
 
 /** @param {{told: Timeline}} props */
@@ -183,23 +211,38 @@ function Notes({ told }) {
   `;
 }
 
+/** The hours of each owner, by kind; who held most of the first kind comes first.
+ * @param {Total[]} totals */
+function hoursOf(totals) {
+  const kinds = ["gpu", "cpu"].filter((kind) => totals.some((one) => one.kind === kind && one.hours > 0));
+  const held = new Map(totals.map((one) => [one.owner, kinds.map(() => 0)]));
+  for (const { owner: who, kind, hours } of totals) {
+    const at = kinds.indexOf(kind);
+    if (at >= 0) /** @type {number[]} */ (held.get(who))[at] += hours;
+  }
+  return { kinds, rows: [...held].sort(([, one], [, other]) => (other[0] ?? 0) - (one[0] ?? 0)) };
+}
+
 /** @param {{totals: Total[]}} props */
 function Owners({ totals }) {
-  const hours = new Map();
-  for (const one of totals) hours.set(one.owner, (hours.get(one.owner) ?? 0) + one.hours);
-  if (hours.size === 0) return null;
-  const most = Math.max(...hours.values(), 1e-9);
+  const { kinds, rows } = hoursOf(totals);
+  if (kinds.length === 0) return null;
+  const most = rows[0][1][0] || 1;
   return html`
     <section class="card owners" aria-labelledby="owners-head">
       <h2 id="owners-head">Who used it</h2>
-      <ul>${[...hours].sort(([, one], [, other]) => other - one).map(([who, held]) => html`
-        <li key=${who}><span>${owner(who)}</span><meter min="0" max=${most} value=${held} aria-label=${`hours of ${owner(who)}`}>${held}</meter><b>${held < 10 ? held.toFixed(2) : Math.round(held)} h</b></li>`)}</ul>
-      <p class="muted">Hours of whole units. In a terminal: <code>grass timeline --by owner</code></p>
+      <table class="plain">
+        <thead><tr><th scope="col">Owner</th><td></td>${kinds.map((kind) => html`<th scope="col" key=${kind} class="number">${HOURS[kind]}</th>`)}</tr></thead>
+        <tbody>${rows.map(([who, held]) => html`<tr key=${who}><th scope="row">${owner(who)}</th>
+          <td class="owner-bar"><${Bar} share=${held[0] / most} label=${`share of ${owner(who)}`} /></td>
+          ${held.map((one, at) => html`<td key=${kinds[at]} class="number">${one.toFixed(1)}</td>`)}</tr>`)}</tbody>
+      </table>
+      <p class="muted">In a terminal: <code>grass timeline --by owner</code></p>
     </section>
   `;
 }
 
-/** @param {{bars: Bar[]}} props */
+/** @param {{bars: Span[]}} props */
 function AsTable({ bars }) {
   return html`
     <details><summary>As a table</summary>
