@@ -3,12 +3,15 @@
 
 import { theme } from "../theme.mjs";
 import { html, useEffect, useRef } from "../ui.mjs";
+import { clock } from "../words.mjs";
 
 /**
  * @typedef {{label: string, values: (number | null)[], tone?: string}} Series
  * @typedef {{times: number[], series: Series[], height?: number, most?: number,
- *   format?: (value: number) => string, asked?: number | null, label: string}} ChartProps
- * `times` in seconds; `tone` names a colour of tokens.css: `--accent`
+ *   format?: (value: number) => string, steps?: number[], asked?: number | null,
+ *   label: string}} ChartProps
+ * `times` in seconds; `steps`: how far apart the lines of the scale may be; `tone` names a
+ * colour of tokens.css: `--accent`
  */
 
 let styled = false;
@@ -39,6 +42,16 @@ function dataOf({ times, series, asked }) {
   return /** @type {any} */ ([times, ...series.map((one) => one.values), ...line]);
 }
 
+/** A time on the axis or below it. @param {any} _ @param {number | null} at in seconds */
+function time(_, at) {
+  return at === null ? "" : clock(at * 1000, Date.now());
+}
+
+/** Away from the pointer, the newest values are told. @param {any} chart */
+function tellNewest(chart) {
+  if (chart.cursor.idx === null || chart.cursor.idx === undefined) chart.setLegend({ idx: chart.data[0].length - 1 }, false);
+}
+
 /** @param {ChartProps} props @param {number} width */
 function options(props, width) {
   const format = props.format ?? ((/** @type {number} */ value) => String(value));
@@ -50,15 +63,20 @@ function options(props, width) {
     points: { show: false },
     value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)),
   }));
-  const asked = { label: "asked", stroke: colour("--held"), dash: [4, 4], width: 1, points: { show: false } };
+  const asked = { label: "asked", stroke: colour("--held"), dash: [4, 4], width: 1, points: { show: false }, value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)) };
   const hasAsked = props.asked !== null && props.asked !== undefined;
   return {
     width,
     height: props.height ?? 160,
-    series: [{}, ...lines, ...(hasAsked ? [asked] : [])],
+    series: [{ label: "at", value: time }, ...lines, ...(hasAsked ? [asked] : [])],
     scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => /** @type {[number, number]} */ ([0, Math.max(props.most ?? 0, high || 1, props.asked ?? 0) * 1.05]) } },
-    axes: [axis, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(format) }],
+    axes: [
+      { ...axis, size: 28, space: 72, values: (/** @type {any} */ chart, /** @type {number[]} */ all) => all.map((one) => time(chart, one)) },
+      { ...axis, size: 52, space: 28, ...(props.steps && { incrs: props.steps }), values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(format) },
+    ],
+    padding: /** @type {[number, number, number, number]} */ ([8, 8, 0, 0]),
     cursor: { points: { size: 6 } },
+    hooks: { ready: [tellNewest], setData: [tellNewest], setCursor: [tellNewest] },
   };
 }
 

@@ -14,6 +14,8 @@ import { size } from "../words.mjs";
  */
 
 const MOST = 5000;
+/** Memory is divided at powers of two. */
+const SIZES = Array.from({ length: 24 }, (_, power) => 2 ** (power + 20));
 
 /** @param {Job} job */
 function usePoints(job) {
@@ -48,25 +50,26 @@ export function UsageCharts({ job }) {
   const times = points.map((one) => Date.parse(one.at) / 1000);
   const gpus = [...new Set(points.flatMap((one) => Object.keys(one.gpus)))].sort();
   const percent = (/** @type {number} */ value) => `${Math.round(value)} %`;
+  const cores = (/** @type {number} */ value) => String(Math.round(value * 100) / 100);
   return html`
     <div class="charts">
       ${gpus.map((unit) => html`
-        <${Panel} key=${`memory ${unit}`} title=${`Memory of gpu ${unit}`} times=${times} format=${size} asked=${askedFor(job, "gpu memory", unit)} values=${points.map((one) => one.gpus[unit]?.memory ?? null)} />
-        <${Panel} key=${`use ${unit}`} title=${`Utilisation of gpu ${unit}`} times=${times} format=${percent} most=${100} values=${points.map((one) => one.gpus[unit]?.utilization ?? null)} />
+        <${Panel} key=${`memory ${unit}`} title=${`Memory of GPU ${unit}`} times=${times} format=${size} steps=${SIZES} asked=${askedFor(job, "gpu memory", unit)} values=${points.map((one) => one.gpus[unit]?.memory ?? null)} />
+        <${Panel} key=${`use ${unit}`} title=${`Utilization of GPU ${unit}`} times=${times} format=${percent} most=${100} values=${points.map((one) => one.gpus[unit]?.utilization ?? null)} />
       `)}
-      <${Panel} title="Memory" times=${times} format=${size} asked=${askedFor(job, "memory")} values=${points.map((one) => one.memory)} />
-      <${Panel} title="Cores" times=${times} asked=${askedFor(job, "cpu")} values=${points.map((one) => one.cpu)} />
+      <${Panel} title="Memory" times=${times} format=${size} steps=${SIZES} asked=${askedFor(job, "memory")} values=${points.map((one) => one.memory)} />
+      <${Panel} title="Cores" times=${times} format=${cores} asked=${askedFor(job, "cpu")} values=${points.map((one) => one.cpu)} />
     </div>
   `;
 }
 
-/** @param {{title: string, times: number[], values: (number | null)[], format?: (value: number) => string, asked?: number | null, most?: number}} props */
-function Panel({ title, times, values, format, asked = null, most }) {
-  const series = [{ label: title, values }];
+/** @param {{title: string, times: number[], values: (number | null)[], format?: (value: number) => string, steps?: number[], asked?: number | null, most?: number}} props */
+function Panel({ title, times, values, format, steps, asked = null, most }) {
+  const series = [{ label: "used", values }];
   return html`
     <section class="card chart-card" aria-label=${title}>
       <h2>${title}</h2>
-      <${Chart} label=${title} times=${times} series=${series} format=${format} asked=${asked} most=${most} />
+      <${Chart} label=${title} times=${times} series=${series} format=${format} steps=${steps} asked=${asked} most=${most} />
     </section>
   `;
 }
