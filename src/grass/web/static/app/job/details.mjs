@@ -14,7 +14,7 @@ import { useAbout } from "./job_document.mjs";
 export function Details({ job }) {
   return html`
     <div class="job-details">
-      <section class="card">
+      <section class="card about">
         <h2>Command</h2>
         <${Command} text=${commandText(job)} />
         <div class="buttons job-copies">
@@ -24,8 +24,8 @@ export function Details({ job }) {
         <${Facts} rows=${facts(job)} />
       </section>
       ${job.usage && job.usage.length > 0 && html`<${Uses} job=${job} />`}
-      <${Attempts} job=${job} />
       <${History} job=${job} />
+      <${Attempts} job=${job} />
     </div>
   `;
 }
@@ -77,10 +77,10 @@ function Uses({ job }) {
       <h2>Asked, given, used</h2>
       <div class="scrolls" tabindex="0" role="group" aria-label="asked, given, used">
         <table class="plain">
-          <thead><tr><th scope="col">What</th><th scope="col">Asked</th><th scope="col">Given</th><th scope="col">Now</th><th scope="col">Peak</th></tr></thead>
+          <thead><tr><th scope="col">What</th>${["Asked", "Given", "Now", "Peak"].map((word) => html`<th scope="col" key=${word} class="number">${word}</th>`)}</tr></thead>
           <tbody>${job.usage?.map((one) => html`<tr key=${one.what + one.unit}>
-            <th scope="row">${one.what}${one.unit === null ? "" : ` ${one.unit}`}</th>
-            <td>${text(one.what, one.asked)}</td><td>${text(one.what, one.given)}</td><td>${text(one.what, one.now)}</td><td>${text(one.what, one.peak)}</td>
+            <th scope="row">${one.unit === null ? one.what : one.what.replace(/^gpu/, `gpu ${one.unit}`)}</th>
+            ${[one.asked, one.given, one.now, one.peak].map((value, at) => html`<td key=${at} class="number">${text(one.what, value)}</td>`)}
           </tr>`)}</tbody>
         </table>
       </div>
@@ -92,7 +92,7 @@ function Uses({ job }) {
 function Attempts({ job }) {
   if (job.attempts.length === 0) return null;
   return html`
-    <section class="card">
+    <section class="card attempts">
       <h2>Attempts</h2>
       <div class="scrolls" tabindex="0" role="group" aria-label="attempts">
         <table class="plain">

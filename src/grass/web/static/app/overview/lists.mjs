@@ -84,7 +84,7 @@ function Part({ name, title, count, select, nothing, children }) {
         <h2>${title}</h2><span class="muted">${count || ""}</span>
         ${count > 0 && html`<a href=${`/jobs?select=${select}`} aria-label=${`all of: ${title}`}>all</a>`}
       </div>
-      ${some ? html`<ul class="card rows">${children}</ul>` : html`<p class="card plain muted">${nothing}</p>`}
+      ${some ? html`<ul class="card rows">${children}</ul>` : html`<p class="card note muted">${nothing}</p>`}
     </section>
   `;
 }

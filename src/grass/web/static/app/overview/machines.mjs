@@ -22,8 +22,8 @@ export function Machines({ workers, devices }) {
   const driver = useDriver(hasNone);
   return html`
     ${workers.map((worker) => html`<${Machine} key=${worker.id} worker=${worker} device=${found.get(worker.id)} />`)}
-    ${workers.length === 0 && html`<p class="card plain muted">No worker has come yet.</p>`}
-    ${hasNone && html`<p class="card plain no-gpu"><${Icon} name="gpu" />
+    ${workers.length === 0 && html`<p class="card note muted">No worker has come yet.</p>`}
+    ${hasNone && html`<p class="card note no-gpu"><${Icon} name="gpu" />
       <span><${Prose} text=${noGpu(driver)} />
         <a href="/doctor">What doctor says</a></span></p>`}
   `;

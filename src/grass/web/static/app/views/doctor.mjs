@@ -3,6 +3,7 @@
 import { Problem, read } from "../api.mjs";
 import { Command } from "../components/command.mjs";
 import { Icon } from "../components/icon.mjs";
+import { Prose } from "../components/prose.mjs";
 import { html, useEffect, useState } from "../ui.mjs";
 import { plural } from "../words.mjs";
 
@@ -51,13 +52,15 @@ export default function Doctor() {
 /** @param {Diagnosis} found */
 function summary(found) {
   const wrong = found.findings.filter((one) => one.status === "wrong").length;
-  return wrong ? `${plural(wrong, "thing")} wrong` : "Nothing is wrong";
+  const notes = found.findings.filter((one) => one.status === "note").length;
+  const rest = notes ? `, ${plural(notes, "note")}` : "";
+  return `${wrong ? `${plural(wrong, "thing")} wrong` : "Nothing is wrong"}${rest}`;
 }
 
 /** @param {{finding: Finding}} props */
 function Line({ finding }) {
   const icon = /** @type {Record<string, string>} */ (ICONS)[finding.status] ?? "warning";
-  const [, before, command] = /^(.*?)`([^`]+)`[^`]*$/.exec(finding.fix) ?? [];
+  const command = /^[^`]*`([^`]+)`[^`]*$/.exec(finding.fix)?.[1];
   return html`
     <li class=${`finding finding-${finding.status}`}>
       <${Icon} name=${icon} />
@@ -65,8 +68,8 @@ function Line({ finding }) {
       <span class="finding-check">${finding.check}</span>
       <div>
         <p>${finding.finding}</p>
-        ${finding.fix && html`<p class="muted">${finding.fix}</p>`}
-        ${command && before !== undefined && html`<${Command} text=${command} />`}
+        ${finding.fix && html`<p class="muted"><${Prose} text=${finding.fix} /></p>`}
+        ${command && html`<${Command} text=${command} />`}
       </div>
     </li>
   `;

@@ -48,7 +48,7 @@ function QueueCard({ queue }) {
       <header>
         <h3>${queue.name}</h3>
         ${queue.paused && html`<span class="mark-held"><${Icon} name="pause" size=${12} />paused</span>`}
-        <span class="queue-counts">
+        <span class="card-counts">
           <b>${queue.running}</b> running${queue.max_running !== null && html` of at most <b>${queue.max_running}</b>`},
           ${" "}<b>${queue.waiting}</b> waiting
         </span>

@@ -35,7 +35,7 @@ function WorkerCard({ worker }) {
       <header>
         <h3>${worker.name}</h3>
         <${Presence} worker=${worker} />
-        <span class="queue-counts"><b>${worker.running}</b> running</span>
+        <span class="card-counts"><b>${worker.running}</b> running</span>
         <${Menu} items=${items} label=${`actions of ${worker.name}`} />
       </header>
       ${worker.unable && html`<p class="problem">${worker.unable}</p>`}
