@@ -68,6 +68,9 @@ def tried(home: GrassHome, command: str) -> str:
         line = f"{options} --help{dashes}{words}"
     if verb in STATES and "7" in command:
         line = re.sub(r"(?<![-\w])7\b", str(job_in(home, STATES[verb])), line)
+    if verb == "web":
+        # The usual port may be somebody else's here.
+        line = f"{line} --port 0"
     if "--from -" in line:
         line = f"cat values.txt | {line}"
     ran = home.shell(line)
