@@ -209,7 +209,8 @@ def test_adopted_process_that_is_never_reaped_is_lost_in_the_end() -> None:
 @pytest.mark.parametrize("reason", ["time limit", None])
 def test_a_stop_on_record_tells_how_an_attempt_ended_unseen(reason: str | None) -> None:
     core = core_with_job()
-    core.step(asked(StopVerb("a", 15, 3.0, reason)), 1.0)
+    if reason is not None:
+        core.step(asked(StopVerb("a", 15, 3.0, reason)), 1.0)
     successor = KeeperCore(2, "boot")
     successor.step(events.Restored(core.snapshot()), 2.0)
     successor.step(events.Missing("a", 1), 2.0)
