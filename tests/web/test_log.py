@@ -128,8 +128,15 @@ def test_a_search_counts_and_goes_from_one_match_to_the_next(
     expect(status).to_have_text("1 of 2")
     page.keyboard.press("n")
     expect(status).to_have_text("2 of 2")
+    field.fill(r"needle \d$")
+    field.press("Enter")
+    expect(status).to_have_text("no match")
     page.get_by_role("button", name="search for a pattern").click()
     expect(status).to_have_text("1 of 1")
+    expect(row(page, 19_000)).to_have_class(re.compile("log-found"))
+    field.fill("needle (")
+    field.press("Enter")
+    expect(status).to_contain_text("missing )")
 
 
 def test_the_first_traceback_is_a_button_away(

@@ -69,8 +69,22 @@ export function matches(pattern, actual) {
   /** @type {Record<string, string>} */
   const found = {};
   for (const [place, word] of wanted.entries()) {
-    if (word.startsWith(":")) found[word.slice(1)] = decodeURIComponent(given[place]);
-    else if (word !== given[place]) return null;
+    if (!word.startsWith(":")) {
+      if (word !== given[place]) return null;
+      continue;
+    }
+    const text = decoded(given[place]);
+    if (text === null) return null;
+    found[word.slice(1)] = text;
   }
   return found;
+}
+
+/** A part of a path as text; null: it is no UTF-8. @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
 }

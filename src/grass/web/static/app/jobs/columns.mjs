@@ -106,14 +106,20 @@ export function columnsOf(names) {
 /** @param {string} id `params.lr` @returns {JobColumn} */
 function parameter(id) {
   const name = id.slice("params.".length);
-  return { id, label: name, field: id, className: "mono", cell: (job) => job.params[name] ?? "" };
+  return { id, label: name, field: id, className: "mono", cell: (job) => valueOf(job, name) };
+}
+
+/** The value of a parameter; any name may be asked for, also `constructor`.
+ * @param {Job} job @param {string} name */
+function valueOf(job, name) {
+  return Object.hasOwn(job.params, name) ? job.params[name] : "";
 }
 
 /** What a job is grouped by. @param {Job} job @param {string} by a column, or a parameter */
 export function groupOf(job, by) {
-  if (by.startsWith("params.")) return job.params[by.slice("params.".length)] ?? "";
+  if (by.startsWith("params.")) return valueOf(job, by.slice("params.".length));
   if (by === "state") return stateOf(job);
   // Members of an array have their index in the name.
   if (by === "name" && job.index !== null) return job.name.replace(/\[\d+\]$/, "").trim();
-  return String(/** @type {Record<string, any>} */ (/** @type {unknown} */ (job))[by] ?? "");
+  return GROUPS.includes(by) ? String(/** @type {Record<string, any>} */ (/** @type {unknown} */ (job))[by] ?? "") : "";
 }

@@ -38,8 +38,9 @@ const HOURS = { gpu: "GPU hours", cpu: "Core hours" };
 
 /** Where the page looks: how long, and until when; null: until now. */
 function where() {
-  const named = query.value.get("span") ?? "6h";
-  const span = SPANS[/** @type {keyof typeof SPANS} */ (named)] ?? SPANS["6h"];
+  const asked = query.value.get("span") ?? "";
+  const named = /** @type {keyof typeof SPANS} */ (Object.hasOwn(SPANS, asked) ? asked : "6h");
+  const span = SPANS[named];
   const until = Number(query.value.get("until")) || null;
   return { named, span, until };
 }
