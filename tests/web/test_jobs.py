@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.support.browser import PHONE, Look, sideways, violations_in_themes
 from tests.support.homes import GrassHome
+from tests.support.patience import until
 
 pytestmark = [pytest.mark.daemon, pytest.mark.browser]
 
@@ -154,6 +155,35 @@ def test_all_that_match_are_cancelled_after_their_count_was_told(
     jobs.get_by_role("button", name="Cancel 130 jobs").click()
     expect(jobs.get_by_text("130 jobs cancelled")).to_be_visible()
     assert set(box.states([many[0], many[-1]])) == {"cancelled"}
+
+
+def test_two_hundred_rows_are_shown_at_a_time(jobs: Page, box: GrassHome) -> None:
+    many = box.enqueue_array(*HELD, "--project", "many", "--array", "1-220", "true")
+    write_filter(jobs, "@many")
+    told = jobs.get_by_role("status").filter(has_text="jobs matching")
+    expect(told).to_contain_text("of 220 jobs")
+    row(jobs, many[-1]).get_by_role("checkbox").click()
+    after = jobs.get_by_role("button", name="Rows after these")
+
+    def scrolled() -> bool:
+        jobs.evaluate("document.querySelector('.more')?.scrollIntoView()")
+        return after.is_visible()
+
+    until(scrolled, "the rows never ended")
+    expect(jobs.locator("tr[data-key]")).to_have_count(200)
+    after.click()
+    expect(told).to_contain_text(re.compile("^201.220 of 220 jobs"))
+    expect(told).to_be_focused()
+    shows(jobs, many[19::-1])
+    row(jobs, many[0]).get_by_role("checkbox").click()
+    bar = jobs.get_by_role("toolbar", name="selected jobs")
+    expect(bar).to_contain_text("2 selected")
+    jobs.get_by_role("button", name="Rows before these").click()
+    expect(row(jobs, many[-1])).to_have_attribute("aria-selected", "true")
+    bar.get_by_role("button", name="Cancel", exact=True).click()
+    jobs.get_by_role("button", name="Cancel 2 jobs").click()
+    expect(jobs.get_by_text("2 jobs cancelled")).to_be_visible()
+    assert set(box.states([many[-1], many[0]])) == {"cancelled"}
 
 
 def test_keys_move_select_act_and_open(jobs: Page, box: GrassHome) -> None:

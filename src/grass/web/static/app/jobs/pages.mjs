@@ -1,5 +1,7 @@
-// The jobs of a filter, a page at a time in the daemon's order. What changed is put in
-// its row at once; who came, went or moved is read anew, soon and not too often.
+// The jobs of a filter, in the daemon's order: some at first, and more as one scrolls,
+// up to a number that a browser draws and a daemon reads anew with ease. From there on
+// one turns to the rows after them, or back. What changed is put in its row at once; who
+// came, went or moved is read anew, soon and not too often.
 
 import { Problem, read } from "../api.mjs";
 import { follow } from "../stream.mjs";
@@ -12,19 +14,21 @@ import { mayMean } from "./filter_words.mjs";
  * @typedef {object} Shown
  * @property {Job[] | null} jobs null: not yet read
  * @property {Record<string, number>} totals all that match, by state
- * @property {string | null} next where the next page begins
+ * @property {string | null} next where the rows after these begin
+ * @property {number} before how many rows are before these
  * @property {Problem | null} problem
  * @property {number} epoch another one: the user asked for other rows
  */
 
 const PAGE = 100;
-const MOST_AT_ONCE = 1000;
+/** So many rows are shown together at most: all are drawn again each second. */
+export const MOST_ROWS = 200;
 const PAUSE_MS = 700;
 /** A slow filter is read so many times less often than it takes. */
 const SLOWER = 10;
 
 /** @type {Shown} */
-const NOTHING = { jobs: null, totals: {}, next: null, problem: null, epoch: 0 };
+const NOTHING = { jobs: null, totals: {}, next: null, before: 0, problem: null, epoch: 0 };
 let epochs = 0;
 
 class Pages {
@@ -36,6 +40,11 @@ class Pages {
     this.ending = new AbortController();
     this.isReading = false;
     this.isOld = false;
+    /** Whether more rows came into sight while others were read. */
+    this.wantsMore = false;
+    /** Where the rows that are shown begin, after all at which one turned to others.
+     * @type {{cursor: string | null, before: number}[]} */
+    this.begins = [{ cursor: null, before: 0 }];
     this.readyAt = 0;
     this.timer = 0;
   }
@@ -52,33 +61,45 @@ class Pages {
     this.tell(this.shown);
   }
 
+  get begin() {
+    return this.begins[this.begins.length - 1];
+  }
+
   /** Read as many rows as are shown, from the first on. */
   async first() {
     await this.reading(async () => {
-      const wanted = Math.max(PAGE, this.shown.jobs?.length ?? 0);
-      const begun = this.shown.jobs === null;
-      /** @type {Job[]} */
-      const jobs = [];
-      let cursor = /** @type {string | null} */ (null);
-      let page;
-      do {
-        page = await this.page(cursor, Math.min(MOST_AT_ONCE, wanted - jobs.length));
-        jobs.push(...page.jobs);
-        cursor = page.next;
-      } while (cursor && jobs.length < wanted);
-      this.show({ jobs, totals: page.total, next: cursor, problem: null, ...(begun && { epoch: ++epochs }) });
+      const { begin } = this;
+      const { jobs } = this.shown;
+      const isNew = jobs === null || begin.before !== this.shown.before;
+      const page = await this.page(begin.cursor, isNew ? PAGE : Math.max(PAGE, jobs.length));
+      if (begin !== this.begin) return;
+      // All rows of this place are gone, or moved to an earlier one.
+      if (page.jobs.length === 0 && begin.before > 0) return this.turn(-1);
+      const { jobs: come, total: totals, next } = page;
+      this.show({ jobs: come, totals, next, before: begin.before, problem: null, ...(isNew && { epoch: ++epochs }) });
     });
   }
 
   async more() {
     const { next, jobs } = this.shown;
-    if (!next || this.isReading) return;
+    this.wantsMore = this.isReading;
+    if (!next || this.isReading || (jobs?.length ?? 0) >= MOST_ROWS) return;
     await this.reading(async () => {
+      const { begin } = this;
       const page = await this.page(next, PAGE);
+      if (begin !== this.begin) return;
       const known = new Set(jobs?.map((job) => job.id));
       const come = page.jobs.filter((/** @type {Job} */ job) => !known.has(job.id));
       this.show({ jobs: [...(jobs ?? []), ...come], totals: page.total, next: page.next, epoch: ++epochs });
     });
+  }
+
+  /** Show the rows after those that are shown, or before them. @param {1 | -1} way */
+  turn(way) {
+    const { next, jobs, before } = this.shown;
+    if (way > 0 && next) this.begins.push({ cursor: next, before: before + (jobs?.length ?? 0) });
+    else if (way < 0 && this.begins.length > 1) this.begins.pop();
+    if (!this.isReading) void this.first();
   }
 
   /** @param {string | null} cursor @param {number} limit */
@@ -91,6 +112,7 @@ class Pages {
   /** @param {() => Promise<void>} doing */
   async reading(doing) {
     const begun = Date.now();
+    const { begin } = this;
     this.isReading = true;
     this.isOld = false;
     try {
@@ -102,7 +124,9 @@ class Pages {
       this.isReading = false;
       this.readyAt = Date.now() + Math.max(PAUSE_MS, SLOWER * (Date.now() - begun));
     }
-    if (this.isOld) this.soon();
+    if (begin !== this.begin) void this.first();
+    else if (this.wantsMore) void this.more();
+    else if (this.isOld) this.soon();
   }
 
   /** Read anew: now, or when enough time has passed since the last reading. */
@@ -119,7 +143,7 @@ class Pages {
     const changed = new Map(come.map((job) => [job.id, job]));
     if (jobs.some((job) => changed.has(job.id))) {
       // What a job uses is not told with its changes: the last reading stays.
-      this.show({ jobs: jobs.map((job) => ({ ...job, ...changed.get(job.id) })) });
+      this.show({ jobs: jobs.map((job) => (changed.has(job.id) ? { ...job, ...changed.get(job.id) } : job)) });
     }
     const touches = more > 0 || removed.length > 0 || come.some((job) => mayMean(this.wanted.words, job));
     if (touches) this.soon();
@@ -141,5 +165,9 @@ export function useJobs(wanted) {
     const data = (/** @type {any} */ frame) => pages.current?.take(frame);
     return follow("jobs", { data, resync: () => pages.current?.soon() });
   }, []);
-  return { ...shown, more: () => void pages.current?.more() };
+  return {
+    ...shown,
+    more: () => void pages.current?.more(),
+    turn: (/** @type {1 | -1} */ way) => pages.current?.turn(way),
+  };
 }

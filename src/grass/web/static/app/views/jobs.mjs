@@ -8,7 +8,7 @@ import { BulkBar } from "../jobs/bulk_bar.mjs";
 import { columnsOf, groupOf, USUAL } from "../jobs/columns.mjs";
 import { FilterBox } from "../jobs/filter_box.mjs";
 import { wordsOf } from "../jobs/filter_words.mjs";
-import { useJobs } from "../jobs/pages.mjs";
+import { MOST_ROWS, useJobs } from "../jobs/pages.mjs";
 import { ViewTools } from "../jobs/view_tools.mjs";
 import { useKeys } from "../keys.mjs";
 import { changeQuery, navigate, query } from "../router.mjs";
@@ -47,6 +47,7 @@ export default function Jobs() {
     setAll(false);
   };
   const clear = () => choose(new Set());
+  const chosen = useChosen(jobs, shown.before, selected);
   useEffect(clear, [words.join(" ")]);
   useKeys({ Escape: clear });
   const setWords = (/** @type {string[]} */ next) => next.join(" ") !== words.join(" ") && changeQuery({ select: next.join(" ") });
@@ -59,7 +60,7 @@ export default function Jobs() {
         <${ViewTools} view=${view} params=${params} />
       </div>
       ${shown.problem && html`<p class="problem" role="alert">${shown.problem.message}${shown.problem.hint && html` · ${shown.problem.hint}`}</p>`}
-      ${shown.jobs && !shown.problem && html`<${Total} count=${jobs.length} total=${total} totals=${shown.totals} words=${words} />`}
+      ${shown.jobs && !shown.problem && html`<${Total} before=${shown.before} count=${jobs.length} total=${total} totals=${shown.totals} words=${words} />`}
       ${shown.jobs?.length === 0 && !shown.problem && html`<${NoJobs} words=${words} onClear=${() => setWords([])} />`}
       ${jobs.length > 0 && html`
         <${Table} caption="jobs" columns=${[...columns, ACTIONS_COLUMN]} rows=${jobs} keyOf=${(/** @type {Job} */ job) => job.id}
@@ -67,8 +68,9 @@ export default function Jobs() {
           selected=${selected} onSelect=${choose} onOpen=${(/** @type {Job} */ job) => navigate(`/jobs/${job.id}`)}
           groupOf=${view.group ? (/** @type {Job} */ job) => groupOf(job, view.group) : undefined} epoch=${shown.epoch}
           keys=${{ l: (/** @type {Job} */ job) => navigate(`/jobs/${job.id}`), ".": rowMenu(selected) }} />
-        ${shown.next && html`<${More} onMore=${shown.more} left=${total - jobs.length} />`}`}
-      <${BulkBar} jobs=${jobs.filter((job) => selected.has(job.id))} total=${total} totals=${shown.totals} words=${meant}
+        ${shown.next && jobs.length < MOST_ROWS && html`<${More} onMore=${shown.more} left=${total - shown.before - jobs.length} />`}
+        <${Turns} shown=${shown} />`}
+      <${BulkBar} jobs=${chosen} total=${total} totals=${shown.totals} words=${meant}
         isAll=${isAll} onAll=${() => setAll(true)} onClear=${clear} />
     </div>
   `;
@@ -86,11 +88,26 @@ function knownOf(jobs) {
   return { queues, projects: [...new Set(all.map((job) => job.project))].sort() };
 }
 
-/** @param {{count: number, total: number, totals: Record<string, number>, words: string[]}} props */
-function Total({ count, total, totals, words }) {
+/**
+ * The jobs that are selected, also those that were shown before one turned to others.
+ * @param {Job[]} jobs @param {number} before how many rows are before these
+ * @param {Set<string | number>} selected
+ */
+function useChosen(jobs, before, selected) {
+  const known = useRef(/** @type {{job: Job, before: number}[]} */ ([]));
+  const shown = new Set(jobs.map((job) => job.id));
+  const elsewhere = known.current.filter((one) => one.before !== before && !shown.has(one.job.id));
+  known.current = [...elsewhere, ...jobs.map((job) => ({ job, before }))].filter((one) => selected.has(one.job.id));
+  return known.current.map((one) => one.job);
+}
+
+/** @param {{before: number, count: number, total: number, totals: Record<string, number>, words: string[]}} props */
+function Total({ before, count, total, totals, words }) {
   const told = Object.entries(totals).filter(([, number]) => number > 0).map(([state, number]) => `${number.toLocaleString("en")} ${state}`);
-  const of = count < total ? `${count.toLocaleString("en")} of ${plural(total, "job")}` : plural(total, "job");
-  return html`<p class="jobs-total muted" role="status">${of}${words.length > 0 && " matching"}${told.length > 1 && html`<span> · ${told.join(", ")}</span>`}</p>`;
+  const number = (/** @type {number} */ one) => one.toLocaleString("en");
+  const which = before ? `${number(before + 1)}–${number(before + count)}` : number(count);
+  const of = count < total ? `${which} of ${plural(total, "job")}` : plural(total, "job");
+  return html`<p class="jobs-total muted" role="status" tabindex="-1">${of}${words.length > 0 && " matching"}${told.length > 1 && html`<span> · ${told.join(", ")}</span>`}</p>`;
 }
 
 /** @param {{words: string[], onClear: () => void}} props */
@@ -116,4 +133,23 @@ function More({ onMore, left }) {
     return () => sight.disconnect();
   }, [left]);
   return html`<div class="more" ref=${place}><button type="button" onClick=${onMore}>Show more of ${left.toLocaleString("en")}</button></div>`;
+}
+
+/** Turns to the rows after those that are shown, or back. @param {{shown: ReturnType<typeof useJobs>}} props */
+function Turns({ shown }) {
+  const { before, next, jobs, turn } = shown;
+  const begun = useRef(before);
+  useEffect(() => {
+    if (begun.current === before) return;
+    begun.current = before;
+    // The button that was pressed may be gone: what is told first is what comes first.
+    const told = document.querySelector(".jobs-total");
+    if (told instanceof HTMLElement) told.focus();
+  }, [before]);
+  const isFull = next && (jobs?.length ?? 0) >= MOST_ROWS;
+  if (!before && !isFull) return null;
+  return html`<nav class="more" aria-label="rows">
+    ${before > 0 && html`<button type="button" onClick=${() => turn(-1)}>Rows before these</button>`}
+    ${isFull && html`<button type="button" onClick=${() => turn(1)}>Rows after these</button>`}
+  </nav>`;
 }
