@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import attempts_of
@@ -204,29 +202,6 @@ def test_adopted_process_that_is_never_reaped_is_lost_in_the_end() -> None:
     core.step(events.Surveyed("a", True, 0), now)
     assert core.attempts["a"].state_entry().lost
     assert now < 200
-
-
-@pytest.mark.parametrize("reason", ["time limit", None])
-def test_a_stop_on_record_tells_how_an_attempt_ended_unseen(reason: str | None) -> None:
-    core = core_with_job()
-    if reason is not None:
-        core.step(asked(StopVerb("a", 15, 3.0, reason)), 1.0)
-    successor = KeeperCore(2, "boot")
-    successor.step(events.Restored(core.snapshot()), 2.0)
-    successor.step(events.Missing("a", 1), 2.0)
-    wanted = successor.step(events.Surveyed("a", True, 0), 2.0)
-    [published] = of(wanted, effects.Publish)
-    assert published.entry.lost == (reason is None)
-    if reason is not None:
-        assert published.entry.reason == reason
-
-
-def test_too_much_output_tells_how_an_attempt_ended_unseen() -> None:
-    core = KeeperCore(2, "boot")
-    core.step(events.Restored(core_with_job(max_output=10).snapshot()), 0.0)
-    core.step(events.Missing("a", 1), 0.0)
-    [published] = of(core.step(events.Surveyed("a", True, 11), 0.0), effects.Publish)
-    assert (published.entry.reason, published.entry.lost) == ("output limit", False)
 
 
 def test_keeper_that_no_daemon_ever_greets_leaves() -> None:

@@ -66,11 +66,10 @@ def test_with_the_exit_the_loss_is_mended(
 )
 def test_why_an_attempt_was_stopped_is_kept(reason: str) -> None:
     line = told_by_successor(reason)
-    assert end_of(line) == (None, None, reason, False)
-    assert with_kernel_status(line, {ID: 0}.get) == line
-    of_an_older_keeper = line._replace(lost=True)
-    known = with_kernel_status(of_an_older_keeper, {ID: 0}.get)
-    assert end_of(known) == (0, None, reason, False)
+    assert line.lost
+    assert end_of(with_kernel_status(line, {ID: 0}.get)) == (0, None, reason, False)
+    unknown = with_kernel_status(line, lambda attempt: None)
+    assert end_of(unknown) == (None, None, reason, False)
 
 
 def test_what_the_kernel_does_not_know_stays_lost() -> None:

@@ -171,13 +171,8 @@ class KeeperAttempt:
     def finish(self) -> None:
         """Note that no process of it is left."""
         if self.stop_plan is not None and self.stop_plan.reason is not None:
-            self.end_for(self.stop_plan.reason)
+            self.reason = self.stop_plan.reason
         self.state = "exited"
-
-    def end_for(self, reason: str) -> None:
-        """Note why it was ended, which tells its outcome whatever the exit code is."""
-        self.reason = reason
-        self.lost = False
 
     def _set_status(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)

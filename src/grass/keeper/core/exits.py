@@ -123,7 +123,8 @@ class Exits:
         if limits.max_output is None or attempt.output_bytes <= limits.max_output:
             return
         if attempt.lost or attempt.reason is None:
-            attempt.end_for("output limit")
+            # Also in place of a lost exit: a daemon may still know the exit code.
+            attempt.reason = "output limit"
         if limits.own_output:
             size = attempt.offset + limits.max_output
             self._state.want(effects.Truncate(limits.output, size))

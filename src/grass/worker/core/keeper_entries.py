@@ -1,7 +1,8 @@
 """The keeper's entries as the worker's messages to the broker.
 
-A keeper that took over from a killed one may not know how an attempt ended. If the
-kernel still knows the exit status, it is filled in here, before the entry is used.
+A keeper that took over from a killed one may not know how an attempt ended, and calls
+it lost. If the kernel still knows the exit status, it is filled in here, before the
+entry is used; if the attempt was stopped for a reason, that is its outcome anyway.
 """
 
 import os
@@ -45,24 +46,24 @@ def with_kernel_status(entry: Entry, status_of: Callable[[str], int | None]) -> 
 
 
 def _with_status(entry: _Exit, status_of: Callable[[str], int | None]) -> _Exit:
-    status = status_of(entry.id) if entry.lost else None
-    if status is None:
+    if not entry.lost:
         return entry
+    reason = _reason_to_stop(entry.reason)
+    status = status_of(entry.id)
+    if status is None:
+        # Only the exit code is lost of one that was stopped: its outcome is known.
+        return entry if reason is None else entry._replace(lost=False)
     code = os.waitstatus_to_exitcode(status)
     return entry._replace(
         code=code if code >= 0 else None,
         signal=-code if code < 0 else None,
         lost=False,
-        reason=_lasting(entry.reason),
+        reason=reason,
     )
 
 
-def _lasting(reason: str | None) -> str | None:
-    """Return a reason that still holds although the exit is known after all.
-
-    The reason for a stop does, of which an older keeper says that the exit is lost: a
-    time limit was reached all the same.
-    """
+def _reason_to_stop(reason: str | None) -> str | None:
+    """Return why an attempt was stopped: a time limit was reached all the same."""
     gone = reason is None or reason.startswith(KEEPER_KILLED)
     return None if gone else reason
 
