@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.calling import Answer, Api, play
 
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
-from grass.queries import output_sources
-from grass.queries.output_sources import find_end, find_lines
+from grass.queries.output import output_sources
+from grass.queries.output.output_sources import find_end, find_lines
 
 
 class Files:

@@ -12,8 +12,8 @@ from tests.support.calling import Answer, Api, play
 
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
 from grass.link.requests import MatchedLine, ScannedLines
-from grass.queries import line_index, output_lines, output_search
-from grass.queries.line_index import LineIndex
+from grass.queries.output import line_index, output_lines, output_search
+from grass.queries.output.line_index import LineIndex
 from grass.worker.shell import line_scans
 from grass.worker.shell.output_files import OutputFiles
 

@@ -32,7 +32,6 @@ from grass.api.payloads import read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
     cluster,
-    doctor,
     events,
     export,
     guests,
@@ -44,7 +43,6 @@ from grass.api.routes import (
     prune,
     request_bodies,
     stream,
-    timeline,
     tokens,
     usage,
     web,
@@ -62,8 +60,8 @@ from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
 from grass.queries.documents import json_bytes
-from grass.queries.output_lines import LinesReply
-from grass.queries.output_search import SearchReply
+from grass.queries.output.output_lines import LinesReply
+from grass.queries.output.output_search import SearchReply
 from grass.queries.timeline_documents import TimelineReply
 
 VERSION_HEADER = "Grass-Version"
@@ -129,8 +127,8 @@ ENDPOINTS = [
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/stream", READ, stream.stream, media_type=events.MEDIA_TYPE),
-    Endpoint("GET", "/timeline", READ, timeline.read, None, TimelineReply),
-    Endpoint("GET", "/doctor", READ, doctor.doctor),
+    Endpoint("GET", "/timeline", READ, usage.timeline, None, TimelineReply),
+    Endpoint("GET", "/doctor", READ, cluster.doctor),
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),
     Endpoint("GET", "/session", READ, web.session, None, documents.SessionReply),
     Endpoint("POST", "/web", ADMIN, web.open_, request_bodies.WebBody, documents.WebReply),  # noqa: E501

@@ -13,7 +13,7 @@ from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
 from grass.queries.documents import JsonObject
 from grass.queries.feed.feed import Feed
-from grass.queries.line_index import LineIndexes
+from grass.queries.output.line_index import LineIndexes
 from grass.settings import Settings, default_settings
 
 

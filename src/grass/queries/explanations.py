@@ -37,7 +37,7 @@ from grass.queries.estimates import (
     unfinished,
 )
 from grass.queries.job_documents import why_waiting
-from grass.queries.output_sources import last_lines
+from grass.queries.output.output_sources import last_lines
 from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import usage_fields, usage_now
 from grass.scheduler.reasons.explanation import Explanation

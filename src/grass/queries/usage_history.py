@@ -9,7 +9,7 @@ from grass.model.times import rfc3339
 from grass.model.usage import UsagePoint, usage_path
 from grass.model.worker import Worker
 from grass.queries.documents import JsonObject
-from grass.queries.output_sources import chosen, out_of_reach
+from grass.queries.output.output_sources import chosen, out_of_reach
 from grass.store.interface import JobDetails
 
 LARGEST = 16 * 2**20

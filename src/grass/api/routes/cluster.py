@@ -1,4 +1,4 @@
-"""Routes for the overview, queues and the daemon."""
+"""Routes for the overview, queues, the daemon and its machine."""
 
 import asyncio
 from functools import partial
@@ -17,6 +17,7 @@ from grass.api.routes.request_bodies import (
     QueueBody,
     StopBody,
 )
+from grass.api.server.cancellation import while_connected
 from grass.broker.core.calls import (
     Cancel,
     CreateQueue,
@@ -27,7 +28,7 @@ from grass.broker.core.calls import (
 )
 from grass.broker.core.jobs import queues
 from grass.broker.shell.service import Broker
-from grass.errors import GrassError, UsageError
+from grass.errors import GrassError, NotFound, UsageError
 from grass.model.access import Right
 from grass.model.field_readers import read_fields
 from grass.model.jobs.spec import given
@@ -143,3 +144,11 @@ async def config(request: Request) -> ConfigReply:
             if one.name.startswith("notify.") and one.value is not None:
                 one.value = HIDDEN
     return ConfigReply(shown)
+
+
+async def doctor(request: Request) -> JsonObject:
+    """Check what grass needs on the daemon's machine."""
+    findings = context_of(request).findings
+    if findings is None:
+        raise NotFound("nothing checks this daemon's machine")
+    return await while_connected(request, findings())

@@ -19,8 +19,8 @@ from grass.api.routes.broker_calls import named_job
 from grass.api.server.cancellation import StreamAborted, until_stop, while_connected
 from grass.errors import GrassError, NotFound
 from grass.model.jobs.job import Attempt
-from grass.queries import output_following, output_sources
-from grass.queries.output_sources import OutputSource
+from grass.queries.output import output_following, output_sources
+from grass.queries.output.output_sources import OutputSource
 from grass.store.interface import JobDetails
 
 BEGIN_HEADER = "Grass-Begin"

@@ -15,11 +15,15 @@ from grass.api.routes.output import wanted_source
 from grass.api.server.cancellation import while_connected
 from grass.errors import UsageError
 from grass.model.output_text import TRACEBACK, literal
-from grass.queries import output_lines, output_search
-from grass.queries.line_index import LineIndex, grow
-from grass.queries.output_lines import LinesReply, last_lines, lines_from
-from grass.queries.output_search import OutputSearch, SearchReply, checked_pattern
-from grass.queries.output_sources import OutputSource, end_of_stream
+from grass.queries.output import output_lines, output_search
+from grass.queries.output.line_index import LineIndex, grow
+from grass.queries.output.output_lines import LinesReply, last_lines, lines_from
+from grass.queries.output.output_search import (
+    OutputSearch,
+    SearchReply,
+    checked_pattern,
+)
+from grass.queries.output.output_sources import OutputSource, end_of_stream
 
 LINES, MATCHES = 1_000, 100
 """How many there are in a reply unless the caller says so."""

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, UsageError
 from grass.model.jobs.job import Attempt
-from grass.queries import output_following, output_sources
 from grass.queries.documents import JsonObject
-from grass.queries.output_sources import OutputSource
+from grass.queries.output import output_following, output_sources
+from grass.queries.output.output_sources import OutputSource
 from grass.queries.selection import details_of
 from grass.queries.usage_history import HistoryEnd
 
