@@ -85,6 +85,30 @@ def test_new_lines_show_unless_the_reader_is_elsewhere(
     expect(page.get_by_text("ended", exact=True)).to_be_visible()
 
 
+LATE_REPLY = """async () => {
+  const { LogSource } = await import("/app/log/log_source.mjs");
+  const wanted = { job: 1, attempt: 1, stream: "output", isLast: true };
+  const source = new LogSource(wanted, () => {}, () => {});
+  const reply = (lines, end) => (
+    { attempt: 1, first: 1, lines, cut: [], end, open: false, ended: false });
+  source.read = async () => reply(["a"], 2);
+  await source.load();
+  let answer;
+  source.read = () => new Promise((now) => { answer = now; });
+  const caughtUp = source.catchUp();
+  source.take({ attempt: 1, offset: 2, end: 4, text: "b\\n", ended: false });
+  source.read = async () => reply(["b"], 4);
+  answer(reply([], 2));
+  await caughtUp;
+  await new Promise((now) => setTimeout(now));
+  return source.lines.total;
+}"""
+
+
+def test_lines_that_come_while_an_older_reply_is_on_its_way_show(page: Page) -> None:
+    assert page.evaluate(LATE_REPLY) == 2
+
+
 def test_scrolling_up_with_the_wheel_stops_following(
     look: Look, box: GrassHome, tmp_path: Path
 ) -> None:

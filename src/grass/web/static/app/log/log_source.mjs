@@ -122,12 +122,13 @@ export class LogSource {
   async catchUp() {
     if (this.told - this.lines.end > TOO_FAR) return this.load();
     return this.once(async () => {
-      const { lines } = this;
+      const { lines, told } = this;
       const from = Math.max(1, lines.total + (lines.open ? 0 : 1));
       const reply = await this.read({ from, count: AT_ONCE });
       if (reply.lines.length) lines.putLast(from, reply);
-      // Nothing is left of what frames told of: the file was made shorter.
-      if (reply.lines.length < AT_ONCE && reply.end <= this.told) this.told = lines.end;
+      // Nothing is left of what frames had told of: the file was made shorter.
+      const isAll = reply.lines.length < AT_ONCE && reply.end <= told;
+      if (isAll && this.told === told) this.told = lines.end;
       this.ended = reply.ended;
     });
   }
