@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from grass.cli.commands.edit import CHANGES, OPTIONS, changes
+from grass.cli.commands.edit import OPTIONS
+from grass.cli.parsing.job_changes import CHANGES, changes
 from grass.cli.parsing.job_text import JobText
 from grass.errors import NeverFits, Refused, UsageError
 from tests.cli.documents import job

@@ -14,6 +14,7 @@ import time
 from _thread import allocate_lock
 
 from grass.client.connection import Broken
+from grass.client.id_ranges import as_ranges
 from grass.client.json_codec import decoded, query
 from grass.client.threads import call_within
 from grass.errors import TimedOut, Unreachable
@@ -35,6 +36,9 @@ _ANSWER_S = 0.5
 """How long after its time limit a wait still takes the daemon's answer."""
 _SHORTEST_S = 2.0
 """How long an answer may take also where the time limit is shorter."""
+_FIRST_LOOK_S = 0.2
+_NEXT_LOOK_S = 5.0
+"""How long to wait before checking whether a worker went away."""
 
 
 def follow_output(
@@ -174,6 +178,25 @@ def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
     return _limited(client, timeout_s, wait)
 
 
+def await_cancelled(
+    client: Client, jobs: list[int], on_away: Callable[[list[Document]], None]
+) -> None:
+    """Wait for cancelled jobs to end; `on_away` gets those on unreachable workers."""
+    patience_s = _FIRST_LOOK_S
+    while jobs:
+        try:
+            client.wait(as_ranges(jobs), patience_s)
+        except TimedOut:
+            wanted, running = set(jobs), client.jobs(states=["running"])
+            unreachable = [job for job in running if job.get("unreachable")]
+            away = [job for job in unreachable if job["id"] in wanted]
+            on_away(away)
+            jobs = sorted(wanted - {job["id"] for job in away})
+            patience_s = _NEXT_LOOK_S
+        else:
+            return
+
+
 class TimeLimit:
     """How long a wait may take."""
 
@@ -202,8 +225,6 @@ class TimeLimit:
 
 def _jobs(client: Client, select: Sequence[str], limit: TimeLimit) -> list[Document]:
     if not all(one.replace("-", "").isdecimal() for one in select):
-        from grass.client.id_ranges import as_ranges
-
         # After a restart `all` or `last` may mean other jobs; ids do not.
         select = as_ranges(client.select(select)["jobs"])
     jobs: list[Document] = []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from grass.cli.commands import verb_command
 from grass.cli.commands.verb_command import Verb, choose, report
-from grass.cli.parsing import job_options
-from grass.cli.parsing.job_options import check_paths, settings
+from grass.cli.parsing.job_changes import CHANGES_BEFORE_START, changes
+from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values, names_one, read
 from grass.cli.printing.streams import say
 from grass.cli.printing.wording import UNSTARTED
@@ -23,24 +23,6 @@ if TYPE_CHECKING:
     from grass.cli.commands.job_editor import Send
     from grass.client.json_codec import Document
 
-CHANGES = (
-    job_options.REQUIRE,
-    *job_options.SHORT_REQUIRE,
-    Option("--gpu-model", "PATTERN", "only GPUs of this name: 'A100|H100'; or none"),
-    Option("--policy", "POLICY", "spread over GPUs and workers, or pack them; or none"),
-    Option("--type", "NAME", "what it is learned as; or none: its script"),
-    Option("--priority", "N", "higher starts earlier"),
-    Option("--queue", "QUEUE", "move it to another queue"),
-    Option("--worker", "WORKER", "run it on this worker only; or none"),
-    Option("--label", "LABEL", "run it on a worker with this label instead; or none"),
-    Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00; or none"),
-    Option("--signal", "NAME@TIME", "a signal so long before the limit; or none"),
-    Option("--env", "NAME=VALUE", "set a variable besides those it has; repeatable"),
-    Option("--cwd", "DIR", "directory to run in"),
-    Option("--name", "NAME", "the job's name"),
-)
-"""The options of `rerun` and `edit` that change a job."""
-
 FIRST = Option(
     "--first",
     about="start before all others that wait in its queue: raises its priority",
@@ -53,25 +35,10 @@ BEFORE = Option(
 OPTIONS = (
     FIRST,
     BEFORE,
-    *CHANGES,
-    Option("--after", "JOBS", "start after these instead: 7,9 or 7:failed; or none"),
-    Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00, +2h; or none"),
-    job_options.RETRIES,
+    *CHANGES_BEFORE_START,
     *verb_command.OPTIONS,
 )
 VERB = Verb("edit", "edited", UNSTARTED, "no such job has not started yet")
-_NONE = "none"
-_CLEARED: dict[str, tuple[str, object]] = {
-    "time_limit": ("time_limit_s", None),
-    "signal": ("limit_signal", None),
-    "begin": ("begin_at", None),
-    "after": ("after", []),
-    "worker": ("worker", None),
-    "label": ("labels", None),
-    "gpu_model": ("gpu_model", None),
-    "policy": ("policy", None),
-    "type": ("job_type", None),
-}
 
 
 def run(words: list[str]) -> int:
@@ -134,29 +101,6 @@ def read_words(
     if command == []:
         raise UsageError("after `--` comes the new command, and there is none")
     return values, select, command
-
-
-def changes(values: Values, command: list[str] | None) -> Document:
-    """Return the fields of a job that change; null clears one."""
-    kept, cleared = _split(values)
-    fields = settings(kept, values.text("queue"))
-    fields.pop("hold", None)
-    if command is not None:
-        fields["command"] = command
-    return {**fields, **cleared}
-
-
-def _split(values: Values) -> tuple[Values, Document]:
-    """Separate the options that were given as `none`."""
-    kept, cleared = Values(), {}
-    for option in OPTIONS:
-        if option.key in _CLEARED and values.text(option.key) == _NONE:
-            field, nothing = _CLEARED[option.key]
-            cleared[field] = nothing
-        else:
-            for value in values.all(option.key):
-                kept.add(option, value)
-    return kept, cleared
 
 
 COMMAND = Command(

@@ -5,11 +5,10 @@ How its words are read, and those of `grass run`, is in `parsing/enqueue_line.py
 
 from __future__ import annotations
 
-import os
 import sys
 
 from grass.cli.parsing import job_options
-from grass.cli.parsing.enqueue_line import STDIN, EnqueueLine, is_mark
+from grass.cli.parsing.enqueue_line import STDIN, EnqueueLine, asked, is_mark
 from grass.cli.parsing.job_options import check_paths, settings
 from grass.cli.parsing.options import BROKER, Command, Option, Values
 from grass.client.client import Client
@@ -25,15 +24,10 @@ if TYPE_CHECKING:
     Add = Callable[..., Document]
     """Adds jobs, or says what would be added."""
 
-QUIET = Option("-q, --quiet", about="no hints on stderr")
-NO_DIRECTIVES = Option(
-    "--no-directives", about="leave #GRASS and #SBATCH lines of a script alone"
-)
 OPTIONS = (
     *job_options.OPTIONS,
-    Option("--array", "LIST", "one job for each index: 1-100, 0-90:10, 1-1000%8"),
-    Option("--at-most", "N", "how many of the array, or of ::: values, run at a time"),
-    Option("--max-fails", "N", "pause the queue when N of the array have failed"),
+    job_options.ARRAY,
+    *job_options.OF_ARRAYS,
     Option(
         "--from",
         "FILE",
@@ -41,14 +35,12 @@ OPTIONS = (
         "for its {} or {1} {2}",
     ),
     BROKER,
-    QUIET,
-    NO_DIRECTIVES,
+    job_options.QUIET,
+    job_options.NO_DIRECTIVES,
     Option("--dry-run", about="say what would be enqueued; enqueue nothing"),
     Option("--format", "text|json", "what to print (default: text)"),
 )
 _FEW = 1000
-_MOST_WORDS = 16
-"""How many words are looked at for the script that a command runs."""
 
 
 def run(words: list[str]) -> int:
@@ -125,7 +117,7 @@ def _enqueue_template(client: Client, line: EnqueueLine, params: Document) -> Do
 
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it before :::")
-    defaults, script = _asked(client, line, {})
+    defaults, script = asked(client, line, {})
     job = {"command": template(line.command, params, defaults)}
     return _send(_adding(client, line.values), line, script, [job], defaults, params)
 
@@ -155,27 +147,9 @@ def enqueue_line(
     """Add the jobs of one command; `more` goes before what its options say."""
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it after --: -- python x.py")
-    defaults, script = _asked(client, line, more or {})
+    defaults, script = asked(client, line, more or {})
     jobs = [{"command": line.command}]
     return _send(_adding(client, line.values), line, script, jobs, defaults)
-
-
-def _asked(
-    client: Client, line: EnqueueLine, more: Document
-) -> tuple[Document, Directives | None]:
-    """Return the options of a command over those of its script, and the latter."""
-    fields, script = {**settings(line.values, line.queue), **more}, None
-    cwd = line.values.text("cwd") or ""
-    files = [os.path.join(cwd, word) for word in line.command[:_MOST_WORDS]]
-    if any(map(os.path.isfile, files)):
-        from grass.cli.parsing.path_checks import PathChecks
-        from grass.cli.parsing.scripts import directives_of
-
-        script = directives_of(line.command, line.values, line.options)
-        fields = fields if script is None else script.below(fields)
-        PathChecks(client).check_script(line.command, fields)
-    check_paths(client, fields)
-    return fields, script
 
 
 def give_hint(reply: Document, values: Values) -> None:

@@ -3,8 +3,9 @@
 import sys
 
 from grass.cli.commands import verb_command
-from grass.cli.commands.edit import CHANGES, changes, edited, read_words
+from grass.cli.commands.edit import edited, read_words
 from grass.cli.commands.verb_command import Verb, choose, compact, report
+from grass.cli.parsing.job_changes import CHANGES, changes
 from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values
 from grass.cli.printing.streams import counted, say, warn

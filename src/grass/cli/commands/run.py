@@ -13,18 +13,13 @@ import sys
 import threading
 import time
 
-from grass.cli.commands.enqueue import (
-    NO_DIRECTIVES,
-    QUIET,
-    enqueue_line,
-    find_queue,
-    give_hint,
-)
+from grass.cli.commands.enqueue import enqueue_line, find_queue, give_hint
 from grass.cli.commands.interrupts import Detached, HungUp, Interrupts
 from grass.cli.commands.logs import away
 from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
 from grass.cli.parsing.enqueue_line import EnqueueLine
+from grass.cli.parsing.job_options import NO_DIRECTIVES, QUIET
 from grass.cli.parsing.options import BROKER, Command, Option
 from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ended

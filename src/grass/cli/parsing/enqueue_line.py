@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 
+from grass.cli.parsing.job_options import check_paths, settings
 from grass.cli.parsing.options import HelpWanted, Option, Values, scan
 from grass.errors import NotFound, UsageError
 
@@ -18,11 +19,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from grass.cli.parsing.directives import Directives
+    from grass.client.client import Client
+    from grass.client.json_codec import Document
+
     FindPrefix = Callable[[str], list[str] | None]
     """Returns a queue's prefix, empty when it has none; None when there is no queue."""
 
 STDIN = ["-"]
 """The command that means a script on stdin."""
+_MOST_WORDS = 16
+"""How many words are looked at for the script that a command runs."""
 
 
 class EnqueueLine:
@@ -107,6 +114,24 @@ class EnqueueLine:
         words = _before_values(words)
         if not _is_command(words, self.values.text("cwd")):
             raise _not_found(_program(words))
+
+
+def asked(
+    client: Client, line: EnqueueLine, more: Document
+) -> tuple[Document, Directives | None]:
+    """Return the options of a command over those of its script, and the latter."""
+    fields, script = {**settings(line.values, line.queue), **more}, None
+    cwd = line.values.text("cwd") or ""
+    files = [os.path.join(cwd, word) for word in line.command[:_MOST_WORDS]]
+    if any(map(os.path.isfile, files)):
+        from grass.cli.parsing.path_checks import PathChecks
+        from grass.cli.parsing.scripts import directives_of
+
+        script = directives_of(line.command, line.values, line.options)
+        fields = fields if script is None else script.below(fields)
+        PathChecks(client).check_script(line.command, fields)
+    check_paths(client, fields)
+    return fields, script
 
 
 def _not_found(program: str) -> NotFound:

@@ -98,6 +98,15 @@ OPTIONS = (
     ),
 )
 """The options of `enqueue` and `run` for a job."""
+ARRAY = Option("--array", "LIST", "one job for each index: 1-100, 0-90:10, 1-1000%8")
+OF_ARRAYS = (
+    Option("--at-most", "N", "how many of the array, or of ::: values, run at a time"),
+    Option("--max-fails", "N", "pause the queue when N of the array have failed"),
+)
+QUIET = Option("-q, --quiet", about="no hints on stderr")
+NO_DIRECTIVES = Option(
+    "--no-directives", about="leave #GRASS and #SBATCH lines of a script alone"
+)
 
 
 def settings(values: Values, queue: str | None) -> Document:
