@@ -1,7 +1,8 @@
 """Grass: a job scheduler for people with a few GPUs and no cluster team.
 
-For Python there are `job`, which decorates a function that needs a GPU, and `allocate`,
-which holds units while a block runs. They are imported when they are first used.
+For Python there are `job`, which decorates a function that needs a GPU, `allocate`,
+which holds units while a block runs, and the verbs of the command line: `enqueue` and
+`jobs`, and what can be done to these. They are imported when they are first used.
 """
 
 TYPE_CHECKING = False
@@ -9,6 +10,16 @@ if TYPE_CHECKING:
     from grass.profiles.allocation import Allocation as Allocation
     from grass.profiles.allocation import allocate as allocate
     from grass.profiles.job_decorator import job as job
+    from grass.verbs.calls import enqueue as enqueue
+    from grass.verbs.calls import enqueue_array as enqueue_array
+    from grass.verbs.calls import enqueue_array_async as enqueue_array_async
+    from grass.verbs.calls import enqueue_async as enqueue_async
+    from grass.verbs.calls import enqueue_many as enqueue_many
+    from grass.verbs.calls import enqueue_many_async as enqueue_many_async
+    from grass.verbs.calls import jobs as jobs
+    from grass.verbs.calls import jobs_async as jobs_async
+    from grass.verbs.job import Job as Job
+    from grass.verbs.job_list import Jobs as Jobs
 
 __version__ = "0.1.0"
 
@@ -16,6 +27,16 @@ _EXPORTED = {
     "Allocation": "grass.profiles.allocation",
     "allocate": "grass.profiles.allocation",
     "job": "grass.profiles.job_decorator",
+    **dict.fromkeys(
+        (
+            *("enqueue", "enqueue_array", "enqueue_many", "jobs"),
+            *("enqueue_async", "enqueue_array_async", "enqueue_many_async"),
+            "jobs_async",
+        ),
+        "grass.verbs.calls",
+    ),
+    "Job": "grass.verbs.job",
+    "Jobs": "grass.verbs.job_list",
 }
 
 

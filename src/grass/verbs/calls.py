@@ -1,0 +1,140 @@
+"""Enqueue jobs, and find them: what `import grass` gives a program to begin with.
+
+The first argument of `enqueue` decides what runs: words are a program with its
+arguments, one text is a shell line.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from grass.cli.parsing import job_options
+from grass.cli.parsing.enqueue_line import EnqueueLine, asked
+from grass.cli.parsing.job_options import check_paths, settings
+from grass.cli.parsing.options import BROKER
+from grass.errors import UsageError
+from grass.verbs.calling import Caller, in_coroutines
+from grass.verbs.job import Job
+from grass.verbs.job_list import Jobs
+from grass.verbs.keywords import as_values, as_words, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Unpack
+
+    from grass.cli.parsing.options import Option, Values
+    from grass.client.json_codec import Document
+    from grass.verbs.keywords import ArrayOptions, JobOptions
+
+    Command = Sequence[str] | str
+    """Words of a program, or a shell line."""
+
+OPTIONS = (
+    *job_options.OPTIONS,
+    BROKER,
+    job_options.QUIET,
+    job_options.NO_DIRECTIVES,
+)
+ARRAY_OPTIONS = (*OPTIONS, job_options.ARRAY, *job_options.OF_ARRAYS)
+
+
+def enqueue(command: Command, **options: Unpack[JobOptions]) -> Job:
+    """Add a job and return it once it is durable.
+
+    Words are a program and its arguments, a text is a shell line; both run in the
+    directory and with the environment of this process. The keywords are the options of
+    `grass enqueue`: `request={"gpu": 0.5}`, `name="a"`, `after=[other]`.
+    """
+    with Caller(broker=options.get("broker")) as client:
+        first = _enqueue_line(client, OPTIONS, command, {**options})["first"]
+        return Job(first, options.get("broker"), client.job(first))
+
+
+def enqueue_array(
+    command: Command, array: str, **options: Unpack[ArrayOptions]
+) -> Jobs:
+    """Add a job for each index of an array, as `"1-100%8"`: all or none.
+
+    Each finds its own as `{index}` in its command and in `GRASS_ARRAY_INDEX`.
+    """
+    given = {**options, "array": array}
+    with Caller(broker=options.get("broker")) as client:
+        added = _enqueue_line(client, ARRAY_OPTIONS, command, given)
+    return _added(added, options.get("broker"))
+
+
+def enqueue_many(commands: Iterable[Command], **options: Unpack[JobOptions]) -> Jobs:
+    """Add a job for each command, with the same options: all or none."""
+    values = as_values(OPTIONS, {**options})
+    fields = settings(values, values.text("queue"))
+    jobs = [{"command": _command(one)} for one in commands]
+    if not jobs:
+        return Jobs((), options.get("broker"))
+    with Caller(broker=options.get("broker")) as client:
+        check_paths(client, fields)
+        added = client.enqueue_jobs(jobs, fields)
+    _give_hint(added, values)
+    return _added(added, options.get("broker"))
+
+
+def jobs(*selectors: int | str | Job | Jobs, broker: str | None = None) -> Jobs:
+    """Find jobs by what the command line takes: `7`, `"3-9"`, `"@demo"`, `"last"`.
+
+    Several add up: `jobs("@demo", "state:failed")` are those of the project, and all
+    that have failed. Without any they are all that are unfinished.
+    """
+    wanted = [part for one in selectors for part in written(one).split(",")] or ["all"]
+    with Caller(broker=broker) as client:
+        return Jobs(client.select(wanted)["jobs"], broker)
+
+
+enqueue_async = in_coroutines(enqueue)
+enqueue_array_async = in_coroutines(enqueue_array)
+enqueue_many_async = in_coroutines(enqueue_many)
+jobs_async = in_coroutines(jobs)
+
+
+def _enqueue_line(
+    client: Caller,
+    options: Sequence[Option],
+    command: Command,
+    given: Mapping[str, object],
+) -> Document:
+    """Add what a command line would, whose words after `--` are the command."""
+    words = [command] if isinstance(command, str) else list(_command(command))
+    line = EnqueueLine(options, [*as_words(given), "--", *words])
+    line.find_queue(lambda _: None)
+    if not words and line.queue is None:
+        raise UsageError("no command was given", 'enqueue(["python", "x.py"])')
+    fields, script = asked(client, line, {})
+    jobs: list[Document] = [{"command": _command(command)}]
+    if script is None:
+        added = client.enqueue_jobs(jobs, fields)
+    else:
+        with script.errors(line.values):
+            added = client.enqueue_jobs(jobs, fields)
+    _give_hint(added, line.values)
+    return added
+
+
+def _command(command: Command) -> str | list[str]:
+    if isinstance(command, str):
+        return command
+    words = list(command)
+    for one in words:
+        if not isinstance(one, str):
+            raise UsageError(
+                f"{one!r} is no word of a command", "words are text: str(0.1)"
+            )
+    return words
+
+
+def _added(reply: Document, broker: str | None) -> Jobs:
+    return Jobs(range(reply["first"], reply["last"] + 1), broker)
+
+
+def _give_hint(reply: Document, values: Values) -> None:
+    if reply["hint"] and not values.has("quiet"):
+        for line in reply["hint"].split("\n"):
+            sys.stderr.write(f"grass: {line}\n")
