@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from grass.verbs.calls import enqueue_many_async as enqueue_many_async
     from grass.verbs.calls import jobs as jobs
     from grass.verbs.calls import jobs_async as jobs_async
+    from grass.verbs.cell_magic import (
+        load_ipython_extension as load_ipython_extension,
+    )
     from grass.verbs.job import Job as Job
     from grass.verbs.job_list import Jobs as Jobs
 
@@ -35,6 +38,7 @@ _EXPORTED = {
         ),
         "grass.verbs.calls",
     ),
+    "load_ipython_extension": "grass.verbs.cell_magic",
     "Job": "grass.verbs.job",
     "Jobs": "grass.verbs.job_list",
 }

@@ -74,17 +74,23 @@ def job_of(text: str) -> Document:
     words = _interpreter(text)
     if not words:
         return {**fields, "command": text}
-    program = os.path.basename(words[0])
-    if program in _SHELLS or program.startswith(("python", "pypy")):
-        if len(words) == 1:
-            return {**fields, "command": text, "shell_program": words[0]}
-        return {**fields, "command": [*words, "-c", text]}
-    if program in _WITH_E:
-        return {**fields, "command": [*words, "-e", text]}
-    raise UsageError(
-        f"a script for `{program}` cannot come from stdin",
-        "save it as a file and enqueue that",
-    )
+    flag = flag_of(words[0])
+    if flag is None:
+        raise UsageError(
+            f"a script for `{os.path.basename(words[0])}` cannot come from stdin",
+            "save it as a file and enqueue that",
+        )
+    if flag == "-c" and len(words) == 1:
+        return {**fields, "command": text, "shell_program": words[0]}
+    return {**fields, "command": [*words, flag, text]}
+
+
+def flag_of(program: str) -> str | None:
+    """Return the option by which a program runs a text; None: none is known."""
+    name = os.path.basename(program)
+    if name in _SHELLS or name.startswith(("python", "pypy")):
+        return "-c"
+    return "-e" if name in _WITH_E else None
 
 
 def _interpreter(text: str) -> list[str]:
