@@ -126,9 +126,13 @@ class Job(Selected):
         assert self._document is not None
         return self._document
 
-    def note(self, document: Document | None) -> None:
-        """Note what was read of it; None: it is to be read before it is looked at."""
+    @document.setter
+    def document(self, document: Document) -> None:
         self._document = document
+
+    @document.deleter
+    def document(self) -> None:
+        self._document = None
 
     @property
     def is_known(self) -> bool:

@@ -79,7 +79,7 @@ class Jobs(Selected, Sequence[Job]):
             with self._caller() as client:
                 client.wait(self.selectors, seconds_of(timeout))
             for job in self._jobs:
-                job.note(None)
+                del job.document
             self._read_from(self._jobs[0])
         return self
 
@@ -96,7 +96,7 @@ class Jobs(Selected, Sequence[Job]):
         for job in jobs:
             if job.id not in by_id:
                 raise NotFound(f"there is no job {job.id}")
-            job.note(by_id[job.id])
+            job.document = by_id[job.id]
 
     def _was_done(self, client: Caller, done: Document) -> Self:
         return type(self)(done["jobs"], self._broker)
