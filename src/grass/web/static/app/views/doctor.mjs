@@ -60,7 +60,8 @@ function summary(found) {
 /** @param {{finding: Finding}} props */
 function Line({ finding }) {
   const icon = /** @type {Record<string, string>} */ (ICONS)[finding.status] ?? "warning";
-  const command = /^[^`]*`([^`]+)`[^`]*$/.exec(finding.fix)?.[1];
+  // A command at the end stands below, to be copied.
+  const [, before, command] = /^([^`]*)`([^`]+)`$/.exec(finding.fix) ?? [];
   return html`
     <li class=${`finding finding-${finding.status}`}>
       <${Icon} name=${icon} />
@@ -68,7 +69,7 @@ function Line({ finding }) {
       <span class="finding-check">${finding.check}</span>
       <div>
         <p>${finding.finding}</p>
-        ${finding.fix && html`<p class="muted"><${Prose} text=${finding.fix} /></p>`}
+        ${finding.fix && html`<p class="muted"><${Prose} text=${before ?? finding.fix} /></p>`}
         ${command && html`<${Command} text=${command} />`}
       </div>
     </li>

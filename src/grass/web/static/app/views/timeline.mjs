@@ -29,8 +29,9 @@ const NARROW = 520;
 const LETTER = 6.4;
 const MINUTE = 60_000;
 /** How far apart the marks of the axis may be. */
-const STEPS = [10 * MINUTE, HOUR, 4 * HOUR, 24 * HOUR, 48 * HOUR];
-const TICK = 72;
+const STEPS = [10 * MINUTE, 20 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 24 * HOUR, 48 * HOUR];
+/** Room for a time of day, and for one with its date. */
+const TICK = { short: 60, long: 104 };
 const AHEAD = 0.15;
 const READ_MS = 5000;
 /** @type {Record<string, string>} */
@@ -114,7 +115,7 @@ function Lanes({ told, from, to, onZoom }) {
   const label = width < NARROW ? LABEL.narrow : LABEL.wide;
   const x = (/** @type {number} */ at) => label + ((at - from) / (to - from)) * (width - label);
   const height = AXIS + told.lanes.length * (LANE + GAP);
-  const ticks = ticksOf(from, to, (width - label) / TICK);
+  const ticks = ticksOf(from, to, (width - label) / (to - from > 12 * HOUR ? TICK.long : TICK.short));
   const now = Date.now();
   const onWheel = (/** @type {WheelEvent} */ event) => {
     if (!event.ctrlKey) return;
