@@ -141,15 +141,15 @@ def _others(gpu: Document) -> list[Document]:
 
 
 def _second(gpu: Document, label: int, strip: Styled, signs: Signs) -> Styled:
-    """Write the parts of the memory, the last hour, and the name of the GPU."""
-    line = Styled((" " * (label + 1), ""))
+    """Write the last hour, the parts of the memory, and the name of the GPU."""
+    line = Styled((" " * (label + 1), "")) + strip
     for part, tint in PARTS.items():
         told = gpu["memory"][part]
         if told or part in ("jobs", "free"):
             amount = "?" if told is None else size(told)
             line += Styled((part_letter(part, signs), tint), (f" {part} ", "dim"))
             line += Styled((f"{amount}  ", ""))
-    return line + strip + Styled((f"{gpu['name']}", "dim"))
+    return line + Styled((f"{gpu['name']}", "dim"))
 
 
 def _strip(
