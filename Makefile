@@ -53,8 +53,8 @@ screens: $(READY) tmux
 	GRASS_SCREENS=write $(BIN)/python -m pytest tests/screens
 	$(BIN)/python -m tests.screens.pictures
 
-# Pictures of every view of the dashboard, in both themes and at two widths. Pillow
-# makes them small.
+# Pictures of every view of the dashboard, in both themes and on a phone. Pillow makes
+# them small.
 pictures: $(READY) chromium
 	$(BIN)/python -c 'import PIL' 2>/dev/null || $(BIN)/python -m pip install --quiet pillow
 	$(BIN)/python -m tests.web.pictures

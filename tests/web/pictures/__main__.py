@@ -1,12 +1,13 @@
 """Pictures of every view for the documentation: `python -m tests.web.pictures`.
 
-Each view of a lab is drawn in both themes, at the width of a desktop and of a phone,
-into `docs/images/` or the folder that is named; so is the page of a new user, and the
-one that has lost its daemon. Needs pillow, which makes the files small.
+Each view of a lab is drawn in both themes, and once at the width of a phone, into
+`docs/images/` or the folder that is named; so is the page of a new user, and the one
+that has lost its daemon. Needs pillow, which makes the files small.
 """
 
 import io
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -15,25 +16,34 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
-from tests.support.browser import DESKTOP, PHONE, path_at
+from tests.support.browser import DESKTOP, PHONE, path_at, program
 from tests.support.homes import GrassHome
+from tests.support.patience import PATIENCE_S
 
 from .lab import NAME, Lab
 
 IMAGES = Path("docs/images")
 THEMES = ("light", "dark")
-SIZES = {"": DESKTOP, "-phone": PHONE}
-COLOURS = 128
+LOOKS = {
+    "light": ("light", DESKTOP),
+    "dark": ("dark", DESKTOP),
+    "phone": ("light", PHONE),
+}
+"""What each picture's name ends with; a phone is drawn once, which is enough to see."""
+COLOURS = 256
 LINES = """\
-vit-l16-s1;;logs/s1.log;;python train.py vit-l16 --seed 1;;;
-vit-l16-s2;;logs/s2.log;;python train.py vit-l16 --seed 2;;;
-vit-l16-s3;;logs/s3.log;;python train.py vit-l16 --seed 3;;;"""
+python train.py vit-l16 --lr 3e-4 --seed 1
+python train.py vit-l16 --lr 3e-4 --seed 2
+python train.py vit-l16 --lr 1e-4 --seed 1
+python train.py vit-l16 --lr 1e-4 --seed 2"""
 _TIDY = """
-([from, to]) => {
+([from, to, whole]) => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const node = texts.currentNode;
-    if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
+    if (whole ? node.data === from : node.data.includes(from)) {
+      node.data = node.data.replaceAll(from, to);
+    }
   }
 }
 """
@@ -44,7 +54,8 @@ def main(folder: Path = IMAGES) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            executable_path=program(),
+            args=["--no-sandbox"],
         )
         _draw_lab(browser, folder)
         _draw_new_home(browser, folder)
@@ -57,12 +68,11 @@ def _draw_lab(browser: Browser, folder: Path) -> None:
     lab = Lab(place)
     try:
         lab.fill()
-        for theme in THEMES:
-            for size, viewport in SIZES.items():
-                camera = Camera(browser, lab.home, theme, viewport)
-                for name, path in views(lab.named).items():
-                    camera.go(path)
-                    camera.shoot(folder / f"web-{name}-{theme}{size}.png")
+        for look, how in LOOKS.items():
+            camera = Camera(browser, lab.home, *how)
+            for name, path in views(lab.named).items():
+                camera.go(path)
+                camera.shoot(folder / f"web-{name}-{look}.png")
         _draw_without_daemon(browser, lab, folder)
     finally:
         lab.end()
@@ -102,11 +112,10 @@ def _draw_new_home(browser: Browser, folder: Path) -> None:
     home = GrassHome(place)
     try:
         home.ok("start", "--name", NAME)
-        for theme in THEMES:
-            for size, viewport in SIZES.items():
-                camera = Camera(browser, home, theme, viewport)
-                camera.go("/")
-                camera.shoot(folder / f"web-welcome-{theme}{size}.png")
+        for look, how in LOOKS.items():
+            camera = Camera(browser, home, *how)
+            camera.go("/")
+            camera.shoot(folder / f"web-welcome-{look}.png")
     finally:
         home.end()
         shutil.rmtree(place, ignore_errors=True)
@@ -124,6 +133,7 @@ class Camera:
             reduced_motion="reduce",
             timezone_id="UTC",
         )
+        context.set_default_timeout(PATIENCE_S * 1000)
         self._home = home
         self.page: Page = context.new_page()
         link = json.loads(home.ok("web", "--no-open", "--port", "0", "--json"))
@@ -134,29 +144,53 @@ class Camera:
         page = self.page
         page.goto(path_at(page, path))
         page.get_by_role("heading", level=1).wait_for()
-        if path == "/new":
-            page.get_by_role("tab", name="Many").click()
-            page.get_by_role("textbox").first.fill(LINES)
+        self._prepare(path)
+        page.mouse.move(0, 0)
+        page.evaluate("document.activeElement?.blur()")
         # A view reads by itself; its stream stays open, so the network is never idle.
         page.wait_for_timeout(1500)
 
+    def _prepare(self, path: str) -> None:
+        """Fill in and unfold what makes a view worth a picture."""
+        page = self.page
+        if path == "/new":
+            page.get_by_role("tab", name="Many").click()
+            page.get_by_label("Jobs", exact=True).fill(LINES)
+            page.get_by_label("GPUs").fill("1")
+            page.get_by_label("Memory", exact=True).fill("24G")
+        elif path == "/queues":
+            page.get_by_role("button", name="Show the order").first.click()
+        elif path == "/doctor":
+            expect(page.get_by_role("button", name="Check again")).to_be_enabled()
+
     def shoot(self, file: Path) -> None:
         """Keep what is on the screen, without the places of this machine."""
-        desk = (str(self._home.desk), "/home/mara/vision")
-        state = (str(self._home.folder), "/home/mara/.local/state/grass")
-        for pair in (desk, state):
-            self.page.evaluate(_TIDY, list(pair))
+        for change in (
+            (str(self._home.desk), "/home/mara/vision", False),
+            (str(self._home.folder), "/home/mara/.local/state/grass", False),
+            (os.uname().release, "6.12.48", False),
+            (".stand-in", "", False),
+            (os.uname().nodename, NAME, True),
+        ):
+            self.page.evaluate(_TIDY, list(change))
         file.write_bytes(_small(self.page.screenshot()))
 
 
 def _small(picture: bytes) -> bytes:
-    """Return a picture with a palette: a third of the size, and it looks the same."""
+    """Return a picture with a palette: a third of the size, and it looks the same.
+
+    Colours of surfaces and of most letters are kept as they are.
+    """
     image = import_module("PIL.Image")
     made = image.open(io.BytesIO(picture)).convert("RGB")
+    counted = sorted(made.getcolors(made.width * made.height), reverse=True)
+    frequent = [part for _, colour in counted[: COLOURS // 2] for part in colour]
+    spread = made.quantize(COLOURS // 2, image.Quantize.MAXCOVERAGE)
+    palette = image.new("P", (1, 1))
+    palette.putpalette(frequent + spread.getpalette()[: COLOURS // 2 * 3])
     written = io.BytesIO()
-    made.quantize(COLOURS, image.Quantize.MAXCOVERAGE, dither=image.Dither.NONE).save(
-        written, "PNG", optimize=True
-    )
+    small = made.quantize(palette=palette, dither=image.Dither.NONE)
+    small.save(written, "PNG", optimize=True)
     return written.getvalue()
 
 
