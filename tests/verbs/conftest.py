@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.fixtures import fifo, gate, lasting, news, shared
+from tests.support.fixtures import cold, fifo, gate, home, lasting, news, shared
 from tests.support.homes import GrassHome
 
-__all__ = ["fifo", "gate", "lasting", "news", "shared"]
+__all__ = ["cold", "fifo", "gate", "home", "lasting", "news", "shared"]
 
 
 @pytest.fixture

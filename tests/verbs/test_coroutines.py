@@ -25,7 +25,7 @@ def test_every_verb_can_be_awaited(desk: GrassHome, backend: str) -> None:
         assert (await job.rerun_async(hold=True)).state == "held"
         many = await grass.enqueue_many_async([["true"]], hold=True)
         made = await grass.enqueue_array_async(["true"], "1-2", hold=True)
-        found = await grass.jobs_async()
+        found = await grass.jobs_async("all")
         assert found.ids == [job.id, *many.ids, *made.ids]
         assert len(await found.cancel_async()) == 4
         await found.refresh_async()

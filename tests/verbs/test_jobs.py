@@ -1,6 +1,7 @@
 """Jobs of a Python program: enqueued, waited for, read and steered."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,8 +56,9 @@ def test_lines_come_while_the_job_runs(desk: GrassHome, gate: Fifo) -> None:
 
 def test_a_wait_ends_at_its_limit(desk: GrassHome) -> None:
     job = grass.enqueue(["true"], hold=True)
-    with pytest.raises(TimedOut, match=f"job {job.id} is unfinished"):
-        job.wait(0.1)
+    for limit in (0.1, -1e-9, "0s"):
+        with pytest.raises(TimedOut, match=f"job {job.id} is unfinished"):
+            job.wait(limit)
     assert job.state == "held"
 
 
@@ -106,11 +108,16 @@ def test_jobs_are_held_changed_and_ended(desk: GrassHome, news: Fifo) -> None:
     assert runs.cancel().state == "cancelled"
 
 
-def test_what_is_unfinished_is_found_without_a_selector(desk: GrassHome) -> None:
-    job = grass.enqueue(["true"], hold=True)
-    assert grass.jobs().ids == [job.id]
-    assert grass.jobs().cancel().ids == [job.id]
-    assert repr(grass.jobs()) == "<Jobs none>"
+def test_selectors_of_nothing_never_mean_everything(desk: GrassHome) -> None:
+    job = grass.enqueue(["true"], hold=True, name="a,b")
+    assert grass.jobs("all").ids == grass.jobs("name~a,b").ids == [job.id]
+    with pytest.raises(UsageError, match="no job was named"):
+        grass.jobs()
+    none = grass.jobs("state:running")
+    assert len(grass.jobs(none).cancel()) == 0
+    assert job.refresh().state == "held"
+    assert grass.jobs("all").cancel().ids == [job.id]
+    assert repr(grass.jobs("all")) == "<Jobs none>"
 
 
 def test_hints_are_told_on_stderr(
@@ -138,7 +145,27 @@ def test_wrong_calls_are_told_as_on_the_command_line(desk: GrassHome) -> None:
     with pytest.raises(UsageError, match="there is no directory"):
         grass.enqueue(["true"], cwd="/nowhere")
     assert len(grass.enqueue_many([])) == 0
-    assert grass.jobs().ids == []
+    assert grass.jobs("all").ids == []
+
+
+def test_words_may_come_as_paths_and_from_any_iterable(desk: GrassHome) -> None:
+    (desk.desk / "hello.txt").write_text("hello\n")
+    words = (word for word in ("cat", Path("hello.txt")))
+    job = grass.enqueue(words).wait(PATIENCE_S)
+    assert list(job.logs()) == ["hello"]
+
+
+def test_lines_go_on_over_a_restart_of_the_daemon(
+    home: GrassHome, gate: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    job = grass.enqueue(f"echo one; read x < {gate}; echo two")
+    lines = job.logs(follow=True)
+    assert next(lines) == "one"
+    home.replace_daemon()
+    gate.tell("go")
+    assert list(lines) == ["two"]
+    assert job.wait(PATIENCE_S).has_succeeded
 
 
 def test_a_queue_with_a_prefix_takes_arguments(desk: GrassHome) -> None:

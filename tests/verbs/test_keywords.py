@@ -82,6 +82,18 @@ def test_a_keyword_means_what_the_option_means(
     assert read == settings(written, None)
 
 
+@pytest.mark.parametrize("nothing", [None, [], (), Jobs([]), iter(())])
+def test_a_list_of_nothing_is_as_if_it_were_not_given(nothing: Any) -> None:
+    assert settings(as_values(calls.OPTIONS, {"after": nothing}), None) == {}
+    values = as_values(job_changes.CHANGES_BEFORE_START, {"after": nothing}, "none")
+    assert job_changes.changes(values, None) == {"after": []}
+
+
+def test_a_request_of_nothing_is_one() -> None:
+    read = settings(as_values(calls.OPTIONS, {"request": {}}), None)
+    assert read == {"require": "{}"}
+
+
 def test_none_takes_away_where_a_job_is_changed() -> None:
     given = {"time_limit": None, "label": None, "priority": 3}
     values = as_values(job_changes.CHANGES, given, job_changes.NONE)

@@ -6,6 +6,7 @@ arguments, one text is a shell line.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ from grass.errors import UsageError
 from grass.verbs.calling import Caller, in_coroutines
 from grass.verbs.job import Job
 from grass.verbs.job_list import Jobs
-from grass.verbs.keywords import as_values, as_words, written
+from grass.verbs.keywords import as_values, as_words
+from grass.verbs.selected import Selected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
     from grass.verbs.keywords import ArrayOptions, JobOptions
 
-    Command = Sequence[str] | str
+    Command = Iterable[str | os.PathLike[str]] | str
     """Words of a program, or a shell line."""
 
 OPTIONS = (
@@ -78,13 +80,21 @@ def enqueue_many(commands: Iterable[Command], **options: Unpack[JobOptions]) -> 
     return _added(added, options.get("broker"))
 
 
-def jobs(*selectors: int | str | Job | Jobs, broker: str | None = None) -> Jobs:
+def jobs(*selectors: int | str | Selected, broker: str | None = None) -> Jobs:
     """Find jobs by what the command line takes: `7`, `"3-9"`, `"@demo"`, `"last"`.
 
     Several add up: `jobs("@demo", "state:failed")` are those of the project, and all
-    that have failed. Without any they are all that are unfinished.
+    that have failed. `"all"` are those that are unfinished.
     """
-    wanted = [part for one in selectors for part in written(one).split(",")] or ["all"]
+    if not selectors:
+        raise UsageError("no job was named", 'jobs("all") are all unfinished ones')
+    wanted = [
+        text
+        for one in selectors
+        for text in (one.selectors if isinstance(one, Selected) else [str(one)])
+    ]
+    if not wanted:
+        return Jobs((), broker)
     with Caller(broker=broker) as client:
         return Jobs(client.select(wanted)["jobs"], broker)
 
@@ -102,13 +112,14 @@ def _enqueue_line(
     given: Mapping[str, object],
 ) -> Document:
     """Add what a command line would, whose words after `--` are the command."""
-    words = [command] if isinstance(command, str) else list(_command(command))
+    command = _command(command)
+    words = [command] if isinstance(command, str) else command
     line = EnqueueLine(options, [*as_words(given), "--", *words])
     line.find_queue(lambda _: None)
     if not words and line.queue is None:
         raise UsageError("no command was given", 'enqueue(["python", "x.py"])')
     fields, script = asked(client, line, {})
-    jobs: list[Document] = [{"command": _command(command)}]
+    jobs: list[Document] = [{"command": command}]
     if script is None:
         added = client.enqueue_jobs(jobs, fields)
     else:
@@ -119,15 +130,17 @@ def _enqueue_line(
 
 
 def _command(command: Command) -> str | list[str]:
-    if isinstance(command, str):
-        return command
-    words = list(command)
-    for one in words:
-        if not isinstance(one, str):
-            raise UsageError(
-                f"{one!r} is no word of a command", "words are text: str(0.1)"
-            )
-    return words
+    return command if isinstance(command, str) else [_word(one) for one in command]
+
+
+def _word(given: object) -> str:
+    """Read a word of a command as `subprocess` does, so that no type is guessed."""
+    try:
+        return os.fsdecode(given)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(
+            f"{given!r} is no word of a command", "words are text: str(0.1)"
+        ) from None
 
 
 def _added(reply: Document, broker: str | None) -> Jobs:

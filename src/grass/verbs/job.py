@@ -230,8 +230,11 @@ class Job(Selected):
 
 
 def seconds_of(duration: Duration | None) -> float | None:
-    """Read a duration, as a number or as on the command line."""
+    """Read a duration, as on the command line; what is left of one may be negative."""
     from grass.model.durations import seconds
     from grass.verbs.keywords import written
 
-    return None if duration is None else seconds(written(duration))
+    if duration is None:
+        return None
+    is_number = isinstance(duration, int | float)
+    return max(0.0, duration) if is_number else seconds(written(duration))

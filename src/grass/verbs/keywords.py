@@ -134,15 +134,16 @@ def as_values(
 def _option(name: str, value: object, none: str | None) -> list[str]:
     # A job has a request; the option that states it was named after what it does.
     option = "--" + ("require" if name == "request" else name.replace("_", "-"))
-    if value is None:
-        return [] if none is None else [f"{option}={none}"]
     if isinstance(value, bool):
         return [option] if value else []
     if name == "env" and isinstance(value, Mapping):
         return [f"{option}={key}={value[key]}" for key in value]
     if name == "env" and not isinstance(value, str) and isinstance(value, Iterable):
         return [f"{option}={one}" for one in value]
-    return [f"{option}={written(value)}"]
+    text = none if value is None else written(value)
+    if not text and not isinstance(value, str):
+        text = none  # A list of nothing.
+    return [] if text is None else [f"{option}={text}"]
 
 
 def written(value: object) -> str:
