@@ -134,7 +134,15 @@ def caller_directory() -> str:
 
 
 def caller_umask() -> int:
-    """Return the umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    """Return the umask, as the kernel tells it.
+
+    To read it by setting it concerns files that other threads make meanwhile, so that
+    is done only where `/proc` does not tell.
+    """
+    try:
+        with open("/proc/self/status", "rb") as file:
+            return int(file.read().partition(b"\nUmask:")[2].split(None, 1)[0], 8)
+    except (OSError, IndexError):
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return mask

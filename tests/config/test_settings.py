@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.config import Home, config_file, without_job_variables
+from grass.config import Home, caller_umask, config_file, without_job_variables
 from grass.config_file import line_of
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
@@ -286,3 +286,14 @@ def test_the_variable_of_a_setting_reaches_a_daemon_that_is_started(
     setting: Setting,
 ) -> None:
     assert without_job_variables({setting.variable: "x"}) == {setting.variable: "x"}
+
+
+def test_the_umask_is_read_and_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A thread of the program may make a file just then.
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", lambda _: pytest.fail("it was set"))
+        assert caller_umask() == 0o027
+    finally:
+        monkeypatch.undo()
+        os.umask(before)

@@ -236,5 +236,6 @@ def seconds_of(duration: Duration | None) -> float | None:
 
     if duration is None:
         return None
-    is_number = isinstance(duration, int | float)
-    return max(0.0, duration) if is_number else seconds(written(duration))
+    if isinstance(duration, int | float):
+        return max(0.0, duration)
+    return seconds(written(duration))
