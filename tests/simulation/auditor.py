@@ -295,9 +295,13 @@ class Auditor:
         if run.main.guest and _has_no_status(attempt):
             if run.main.alive and attempt.reason in (None, GUEST_ENDED):
                 raise Violation(f"{name} is recorded as ended, and its process lives")
+            return
+        if _has_no_status(attempt) and attempt.reason is not None:
+            # It was stopped: its outcome is known, and its exit code may be lost.
+            self._check_cause(attempt, name)
         else:
             self._check_status(attempt, name, run.main.status)
-            self._check_reason(attempt, name, run)
+        self._check_reason(attempt, name, run)
 
     def _check_never_ran(self, attempt: Attempt, name: str) -> None:
         """An attempt that never ran must not fail or be lost by machine or keeper."""
