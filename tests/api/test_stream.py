@@ -13,11 +13,12 @@ from tests.support.far_end import FarEnd
 from tests.support.patience import PATIENCE_S
 
 from grass.broker.shell import device_requests
+from grass.errors import GrassError
 from grass.link.messages import Devices, ReadDevices
 from grass.model.gpu_use import GpuUse
 from grass.queries.feed import changed_jobs, feed
 from grass.queries.feed.changed_jobs import Found, Wanted
-from grass.queries.presentation import Viewer
+from grass.queries.presentation import Presenter, Viewer
 from grass.store import Store
 
 
@@ -286,6 +287,51 @@ def test_viewers_that_see_the_same_are_one_class() -> None:
     owners = {"token:a", "uid:1"}
     classes = {feed.seen_as(one, owners) for one in (mine, other, operator)}
     assert classes == {mine, feed.OUTSIDER, feed.OPERATOR}
+
+
+def test_what_could_not_be_sent_is_sent_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, failures = Presenter.jobs, [GrassError("the store is away")]
+
+    async def failing(self: Presenter, *arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await make(self, *arguments)
+
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        async with served(api, tmp_path), following(tmp_path, "jobs") as stream:
+            await hello(stream)
+            monkeypatch.setattr(Presenter, "jobs", failing)
+            await enqueue(api)
+            assert [one["id"] for one in (await stream.frame("jobs"))["jobs"]] == [1]
+            assert not failures
+
+    play(tmp_path, story)
+
+
+def test_after_a_defect_streams_begin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(self: Presenter, *arguments: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        async with served(api, tmp_path), following(tmp_path, "jobs") as stream:
+            await hello(stream)
+            with monkeypatch.context() as patch:
+                patch.setattr(Presenter, "jobs", broken)
+                await enqueue(api)
+                while await stream.message() is not None:
+                    pass
+            async with following(tmp_path, "jobs") as another:
+                await hello(another)
+                await enqueue(api)
+                assert [one["id"] for one in (await another.frame("jobs"))["jobs"]]
+
+    play(tmp_path, story)
 
 
 def test_a_stream_ends_when_the_daemon_stops(tmp_path: Path) -> None:

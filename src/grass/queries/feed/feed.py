@@ -22,6 +22,7 @@ from grass.queries.feed.device_readings import DeviceReadings
 from grass.queries.feed.followers import Follower, frame, resync
 from grass.queries.feed.job_topics import documents, is_job_topic
 from grass.queries.journal_documents import event_reply
+from grass.queries.listing import Picture
 from grass.queries.presentation import DaemonFacts, Presenter, Viewer
 from grass.store.interface import JobDetails
 
@@ -78,9 +79,7 @@ class Feed:
     def leave(self, follower: Follower) -> None:
         """Remove a follower; without any the feed stops."""
         self._followers.discard(follower)
-        for topic in self._of_jobs.keys() - self._followed():
-            self._of_jobs.pop(topic).cancel()
-            self._last_told.pop(topic, None)
+        self._leave_jobs()
         if not self._followers:
             self._stop()
 
@@ -104,6 +103,12 @@ class Feed:
         work = (self._changes, self._devices, self._until_closing)
         self._tasks = [asyncio.create_task(self._guarded(one())) for one in work]
 
+    def _leave_jobs(self) -> None:
+        """End the topics of jobs that none follows."""
+        for topic in self._of_jobs.keys() - self._followed():
+            self._of_jobs.pop(topic).cancel()
+            self._last_told.pop(topic, None)
+
     def _stop(self) -> None:
         for task in self._tasks:
             task.cancel()
@@ -117,6 +122,10 @@ class Feed:
             log.defect(error)
         for follower in self._followers:
             follower.close()
+        # Others may come before the last of these has left: they begin anew.
+        self._followers.clear()
+        self._leave_jobs()
+        self._stop()
 
     async def _until_closing(self) -> None:
         await self._closing.wait()
@@ -157,28 +166,40 @@ class Feed:
             self.seq, OVERVIEW in followed, JOBS in followed, EVENTS in followed
         )
         found = await self._broker.read(partial(read_changes, wanted=wanted))
-        self.seq, frames = found.newest, dict[Viewer, dict[str, bytes]]()
+        # At once: who comes from now on begins behind what was found.
+        self.seq, followers = found.newest, list(self._followers)
         owners = _owners(found)
-        followers = list(self._followers)
-        for viewer in {seen_as(one.viewer, owners) for one in followers}:
-            frames[viewer] = await self._journal_frames(viewer, found, found.newest)
-            if found.picture is not None:
-                shown = await self._overview(viewer, found)
-                frames[viewer][OVERVIEW] = json_bytes(shown)
+        try:
+            frames = {
+                viewer: await self._frames(viewer, found)
+                for viewer in {seen_as(one.viewer, owners) for one in followers}
+            }
+        except GrassError:
+            # It is read again.
+            self.seq = wanted.after
+            raise
         for follower in followers:
             of_class = frames[seen_as(follower.viewer, owners)]
+            if follower.topics & {JOBS, EVENTS} - followed:
+                # It came while others were read for.
+                follower.add(resync(found.newest), found.newest)
             for topic in (JOBS, EVENTS):
                 if topic in of_class and topic in follower.topics:
                     follower.add(of_class[topic], found.newest)
             if OVERVIEW in of_class and OVERVIEW in follower.topics:
                 follower.show(OVERVIEW, of_class[OVERVIEW], found.newest)
 
-    async def _overview(self, viewer: Viewer, found: Found) -> JsonObject:
-        assert found.picture is not None
+    async def _frames(self, viewer: Viewer, found: Found) -> dict[str, bytes]:
+        """Return the frames of a class of viewers, and the overview's document."""
+        frames = await self._journal_frames(viewer, found, found.newest)
+        if found.picture is not None:
+            shown = await self._overview(viewer, found.picture)
+            frames[OVERVIEW] = json_bytes(shown)
+        return frames
+
+    async def _overview(self, viewer: Viewer, picture: Picture) -> JsonObject:
         queues = list(self._broker.state.queues.values())
-        return await self._presenter.overview(
-            viewer, self._facts, found.picture, queues
-        )
+        return await self._presenter.overview(viewer, self._facts, picture, queues)
 
     async def _journal_frames(
         self, viewer: Viewer, found: Found, seq: int
