@@ -27,6 +27,12 @@ LARGEST_HEAD = 64 * 1024
 ESTABLISHED = "01"
 """Of another state the kernel does not tell whose connection it is."""
 
+MOST_CONNECTIONS = 512
+MOST_OF_OTHERS = 16
+"""So many connections of other users are told that they are refused."""
+FIRST_REQUEST_S = 10.0
+"""So long a connection may be open without a request."""
+
 _library_log = logging.getLogger("grass.api.web")
 _library_log.setLevel(logging.ERROR)
 _library_log.addFilter(is_unexpected)
@@ -34,7 +40,7 @@ _library_log.addFilter(is_unexpected)
 
 
 class WebProtocol(PeerProtocol):
-    """HTTP on loopback; `open` has all connections of its server."""
+    """HTTP on loopback; `open` has all connections, and whether they are others'."""
 
     largest_head = LARGEST_HEAD
 
@@ -44,16 +50,26 @@ class WebProtocol(PeerProtocol):
         self.logger = _library_log
         others = not _is_own(transport)
         self.app_state = {**self.app_state, OTHERS: others}
-        self._open.add(transport)
+        self._open[transport] = others
+        if len(self._open) > MOST_CONNECTIONS or (
+            others and sum(self._open.values()) > MOST_OF_OTHERS
+        ):
+            transport.abort()
+        else:
+            self.loop.call_later(FIRST_REQUEST_S, self._end_unused)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self._open.discard(self.transport)
+        self._open.pop(self.transport, None)
         super().connection_lost(exc)
 
+    def _end_unused(self) -> None:
+        if self.cycle is None:
+            self.transport.abort()
+
     @property
-    def _open(self) -> set[asyncio.Transport]:
-        connections: set[asyncio.Transport] = self.app_state["open"]
+    def _open(self) -> dict[asyncio.Transport, bool]:
+        connections: dict[asyncio.Transport, bool] = self.app_state["open"]
         return connections
 
 
@@ -65,7 +81,7 @@ class WebServer:
         self._config = web_config(app, WebProtocol)
         self._server_state = server_state or ServerState()
         self._servers: list[asyncio.Server] = []
-        self._open: set[asyncio.Transport] = set()
+        self._open: dict[asyncio.Transport, bool] = {}
 
     async def listen(self, listeners: Sequence[socket.socket]) -> None:
         """Answer on these sockets from now on."""
