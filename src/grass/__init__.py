@@ -7,6 +7,7 @@ which holds units while a block runs, and the verbs of the command line: `enqueu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from grass import errors as errors
     from grass.profiles.allocation import Allocation as Allocation
     from grass.profiles.allocation import allocate as allocate
     from grass.profiles.job_decorator import job as job
@@ -46,11 +47,13 @@ _EXPORTED = {
 
 def __getattr__(name: str) -> object:
     """Import what is exported when it is first asked for."""
+    from importlib import import_module
+
+    if name == "errors":
+        return import_module("grass.errors")
     module = _EXPORTED.get(name)
     if module is None:
         raise AttributeError(f"module 'grass' has no attribute '{name}'")
-    from importlib import import_module
-
     value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value

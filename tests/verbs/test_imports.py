@@ -34,6 +34,12 @@ def test_the_blocking_verbs_import_no_event_loop() -> None:
     assert len(given) < len(loaded("import asyncio"))
 
 
+def test_errors_can_be_named_before_anything_is_called() -> None:
+    given = loaded("import grass; grass.errors.TimedOut")
+    ours = {one for one in given if one.startswith("grass")}
+    assert ours == {"grass", "grass.errors"}
+
+
 def test_every_name_that_is_exported_is_there() -> None:
     names = "[getattr(grass, name) for name in grass.__dir__()]"
     assert "grass.verbs.calls" in loaded(f"import grass; {names}")

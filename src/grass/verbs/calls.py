@@ -130,7 +130,16 @@ def _enqueue_line(
 
 
 def _command(command: Command) -> str | list[str]:
-    return command if isinstance(command, str) else [_word(one) for one in command]
+    if isinstance(command, str):
+        return command
+    try:
+        words = list(command)
+    except TypeError:
+        raise UsageError(
+            f"{command!r} is no command",
+            'give words, ["python", "x.py"], or a shell line',
+        ) from None
+    return [_word(one) for one in words]
 
 
 def _word(given: object) -> str:
