@@ -2,7 +2,9 @@
 
 For Python there are `job`, which decorates a function that needs a GPU, `allocate`,
 which holds units while a block runs, and the verbs of the command line: `enqueue` and
-`jobs`, and what can be done to these. They are imported when they are first used.
+`jobs`, and what can be done to these. Tasks are functions that ask for resources and
+run side by side in one program, by `run_combine` and the names of Grain. All are
+imported when they are first used.
 """
 
 TYPE_CHECKING = False
@@ -11,6 +13,24 @@ if TYPE_CHECKING:
     from grass.profiles.allocation import Allocation as Allocation
     from grass.profiles.allocation import allocate as allocate
     from grass.profiles.job_decorator import job as job
+    from grass.resource import CPU as CPU
+    from grass.resource import ZERO as ZERO
+    from grass.resource import Cores as Cores
+    from grass.resource import Gpu as Gpu
+    from grass.resource import Kind as Kind
+    from grass.resource import Memory as Memory
+    from grass.resource import Node as Node
+    from grass.resource import Resource as Resource
+    from grass.resource import Vram as Vram
+    from grass.resource import WTime as WTime
+    from grass.tasks.combine import run_combine as run_combine
+    from grass.tasks.decorators import aretry as aretry
+    from grass.tasks.decorators import subprocify as subprocify
+    from grass.tasks.grain_executor import GrainExecutor as GrainExecutor
+    from grass.tasks.variables import GVAR as GVAR
+    from grass.tasks.wait_group import exec1 as exec1
+    from grass.tasks.wait_group import load_cache_or_exec1 as load_cache_or_exec1
+    from grass.tasks.wait_group import open_waitgroup as open_waitgroup
     from grass.verbs.calls import enqueue as enqueue
     from grass.verbs.calls import enqueue_array as enqueue_array
     from grass.verbs.calls import enqueue_array_async as enqueue_array_async
@@ -29,8 +49,26 @@ __version__ = "0.1.0"
 
 _EXPORTED = {
     "Allocation": "grass.profiles.allocation",
+    "CPU": "grass.resource",
+    "Cores": "grass.resource",
+    "GVAR": "grass.tasks.variables",
+    "Gpu": "grass.resource",
+    "GrainExecutor": "grass.tasks.grain_executor",
+    "Kind": "grass.resource",
+    "Memory": "grass.resource",
+    "Node": "grass.resource",
+    "Resource": "grass.resource",
+    "Vram": "grass.resource",
+    "WTime": "grass.resource",
+    "ZERO": "grass.resource",
     "allocate": "grass.profiles.allocation",
+    "aretry": "grass.tasks.decorators",
+    "exec1": "grass.tasks.wait_group",
     "job": "grass.profiles.job_decorator",
+    "load_cache_or_exec1": "grass.tasks.wait_group",
+    "open_waitgroup": "grass.tasks.wait_group",
+    "run_combine": "grass.tasks.combine",
+    "subprocify": "grass.tasks.decorators",
     **dict.fromkeys(
         (
             *("enqueue", "enqueue_array", "enqueue_many", "jobs"),

@@ -41,5 +41,4 @@ def test_errors_can_be_named_before_anything_is_called() -> None:
 
 
 def test_every_name_that_is_exported_is_there() -> None:
-    names = "[getattr(grass, name) for name in grass.__dir__()]"
-    assert "grass.verbs.calls" in loaded(f"import grass; {names}")
+    assert [name for name in dir(grass) if not hasattr(grass, name)] == []

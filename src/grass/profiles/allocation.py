@@ -108,6 +108,8 @@ class Allocation:
         """The id of the job; None: the units belong to no job."""
         self.units: dict[str, list[str]] = {}
         """The names of the units by kind."""
+        self.amounts: dict[str, dict[str, float]] = {}
+        """How much of each unit it has; empty where the units belong to no job."""
         self.profiled = False
         """Whether it is known already what its type needs."""
 
@@ -274,7 +276,8 @@ class Allocation:
 
     def _started(self, reply: Document) -> None:
         assert self.job is not None
-        self.units = {kind: list(units) for kind, units in reply["units"].items()}
+        self.amounts = reply["units"]
+        self.units = {kind: list(units) for kind, units in self.amounts.items()}
         self.profiled = bool(reply.get("profiled"))
         self._check_device(reply.get("gpus") or {})
         state.hold(self.job, reply["environment"], tuple(self.gpus))

@@ -1,0 +1,1 @@
+"""Python functions as tasks of one program: wait-groups, executors, child processes."""

@@ -1,0 +1,263 @@
+"""One child process, as the program sees it: what it was sent, what it answers.
+
+Tasks are sent ahead of their turn, so that a child with short ones need not wait for
+the program. Each task sent is allowed by one byte on a pipe. The child takes the byte
+before it runs a task, and `recall` takes bytes back: the kernel gives each byte to one
+of them, so a task that was recalled never runs. A byte is written after all frames
+before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+
+import anyio
+
+from grass.tasks.children.frames import (
+    FUNCTION,
+    HOLD,
+    RECALL,
+    TASK,
+    Frame,
+    FrameReader,
+    encoded,
+    send_with,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grass.tasks.task import Task
+
+_LEAVING_S = 2.0
+"""How long a child may take to leave by itself."""
+
+
+class ChildProcess:
+    """A child, its connection, and the tasks that it has."""
+
+    def __init__(self, variables: Mapping[str, str], key: str) -> None:
+        self.key = key
+        """The devices that it sees."""
+        self.sent: deque[Task] = deque()
+        """Its tasks, in order: the first runs, the others were sent ahead."""
+        self.head_at = 0.0
+        """When the first of them began to run, at the earliest."""
+        self.average_s: float | None = None
+        """How long its tasks take."""
+        self.functions: set[int] = set()
+        """The numbers of the functions that it knows."""
+        self.killed_for: BaseException | None = None
+        """Why it was killed, if it was."""
+        self.cancelled: set[int] = set()
+        """The numbers of tasks that nobody waits for any more."""
+        self.held: object = None
+        """What its tasks hold."""
+        self.is_leaving = self.is_gone = False
+        self.gone = anyio.Event()
+        line, other = socket.socketpair()
+        tokens_read, self._tokens = os.pipe()
+        # Opened once more: the child waits for bytes, and this end must not.
+        path, flags = f"/proc/self/fd/{tokens_read}", os.O_RDONLY | os.O_CLOEXEC
+        self._taken_back = os.open(path, flags | os.O_NONBLOCK)
+        self._line = line
+        line.setblocking(False)
+        self._reader = FrameReader(line)
+        self._unsent: deque[tuple[bytes, int | None]] = deque()
+        self._unallowed = 0
+        try:
+            self._process = _started(other, tokens_read, variables)
+        finally:
+            other.close()
+            os.close(tokens_read)
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"process {self._process.pid}"
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something could not be sent yet."""
+        return bool(self._unsent)
+
+    def hold(self, data: bytes, descriptor: int | None) -> None:
+        """Tell what the tasks that follow hold."""
+        self._put(HOLD, 0, data, descriptor)
+
+    def teach(self, number: int, data: bytes) -> None:
+        """Send a function, unless the child knows it."""
+        if number not in self.functions:
+            self.functions.add(number)
+            self._put(FUNCTION, number, data, None)
+
+    def add(self, task: Task, data: bytes, descriptor: int | None) -> None:
+        """Send a task, to be run after those sent before."""
+        if not self.sent:
+            self.head_at = time.monotonic()
+        self.sent.append(task)
+        self._put(TASK, task.number, data, descriptor)
+        self._unallowed += 1
+
+    def recall(self) -> list[Task]:
+        """Take back tasks that have not begun, the last ones first."""
+        taken = min(self._unallowed, len(self.sent) - 1)
+        self._unallowed -= taken
+        allowed = len(self.sent) - 1 - taken
+        if allowed > 0:
+            taken += _taken_bytes(self._taken_back, allowed)
+        recalled = [self.sent.pop() for _ in range(taken)]
+        if recalled:
+            self._put(RECALL, len(recalled), b"", None)
+        return recalled
+
+    def done(self, task_number: int, seconds: float) -> Task:
+        """Note that the first task has ended, and return it."""
+        task = self.sent.popleft()
+        assert task.number == task_number, f"{task.number} is not {task_number}"
+        self.head_at = time.monotonic()
+        before = self.average_s
+        self.average_s = seconds if before is None else 0.8 * before + 0.2 * seconds
+        return task
+
+    def flush(self) -> None:
+        """Send what can be sent without waiting; allow the tasks that went out."""
+        try:
+            self._send_all()
+        except BlockingIOError:
+            return
+        except OSError:
+            # It is dying: the end of its connection tells so.
+            self._unsent.clear()
+            return
+        if self._unallowed:
+            with contextlib.suppress(OSError):
+                os.write(self._tokens, b"." * self._unallowed)
+            self._unallowed = 0
+
+    async def flush_later(self) -> None:
+        """Send the rest, as the child reads it."""
+        while self._unsent and not self.is_gone:
+            await anyio.wait_writable(self._line)
+            self.flush()
+
+    async def answers(self) -> list[Frame]:
+        """Wait for answers; an empty list is the end."""
+        while True:
+            await anyio.wait_readable(self._line)
+            try:
+                alive = self._reader.receive()
+            except BlockingIOError:
+                continue
+            except OSError:
+                return []
+            frames = list(self._reader.frames())
+            if frames or not alive:
+                return frames
+
+    def kill(self, why: BaseException | None = None) -> None:
+        """Kill it with all that it has started."""
+        self.killed_for = self.killed_for or why
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def leave(self) -> None:
+        """Have it leave once it has nothing to do."""
+        self.is_leaving = True
+        self._close_line()
+
+    async def exit_code(self) -> int:
+        """Wait for its end; minus a signal's number where one has killed it."""
+        ended = os.pidfd_open(self._process.pid)
+        try:
+            with anyio.CancelScope(shield=True):
+                with anyio.move_on_after(_LEAVING_S):
+                    await anyio.wait_readable(ended)
+                # Whatever it has started goes with it.
+                self.kill()
+                await anyio.wait_readable(ended)
+        finally:
+            os.close(ended)
+        code = self._process.wait()
+        self.close()
+        return code
+
+    def close(self) -> None:
+        """Close all descriptors."""
+        self.is_gone = True
+        self._close_line()
+        self._reader.close()
+        while self._unsent:
+            _, descriptor = self._unsent.popleft()
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _close_line(self) -> None:
+        if self._tokens >= 0:
+            os.close(self._tokens)
+            os.close(self._taken_back)
+            self._tokens = self._taken_back = -1
+            with contextlib.suppress(OSError):
+                self._line.shutdown(socket.SHUT_WR)
+        if self.is_gone:
+            self._line.close()
+
+    def _put(self, kind: int, number: int, data: bytes, descriptor: int | None) -> None:
+        has = descriptor is not None
+        frame = encoded(kind, number, data, has_descriptor=has)
+        self._unsent.append((frame, descriptor))
+
+    def _send_all(self) -> None:
+        while self._unsent:
+            frame, descriptor = self._unsent[0]
+            if descriptor is not None:
+                sent = send_with(self._line, frame, descriptor)
+                os.close(descriptor)
+            else:
+                frame = self._joined()
+                sent = self._line.send(frame)
+            if sent < len(frame):
+                self._unsent[0] = (frame[sent:], None)
+            else:
+                self._unsent.popleft()
+
+    def _joined(self) -> bytes:
+        """Join the frames ahead that have no descriptor, so that they go at once."""
+        joined: list[bytes] = []
+        while self._unsent and self._unsent[0][1] is None:
+            joined.append(self._unsent.popleft()[0])
+        frame = b"".join(joined)
+        self._unsent.appendleft((frame, None))
+        return frame
+
+
+def _taken_bytes(pipe: int, at_most: int) -> int:
+    """Read bytes that are there, without waiting; return how many."""
+    try:
+        return len(os.read(pipe, at_most))
+    except BlockingIOError:
+        return 0
+
+
+def _started(
+    line: socket.socket, tokens: int, variables: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    path = pickle.dumps(sys.path, 5).hex()
+    words = [str(line.fileno()), str(tokens), str(os.getpid()), path]
+    return subprocess.Popen(
+        [sys.executable, "-m", "grass.tasks.children.child_main", *words],
+        stdin=subprocess.DEVNULL,
+        pass_fds=(line.fileno(), tokens),
+        env={**os.environ, **variables},
+        # Ctrl-C on the terminal is for the program, and a kill reaches what it started.
+        start_new_session=True,
+    )

@@ -1,0 +1,127 @@
+"""`run_combine`: a program whose functions ask for resources."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from grass.errors import UsageError
+from grass.tasks.program_units import open_program
+from grass.tasks.session import Session, current
+from grass.tasks.task import Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from typing import Any
+
+    from grass.resource import Resource
+    from grass.tasks.program_units import ProgramUnits
+
+    Main = Callable[[], Awaitable[Any]]
+
+
+def run_combine(
+    subtasks: Main | Iterable[Main],
+    addresses: Iterable[str] = (),
+    rpw: Resource | None = None,
+    *,
+    backend: str | None = None,
+    **options: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Run a coroutine function, or several side by side, that submit tasks.
+
+    Returns what it returns; a list for several. `rpw` is what tasks have here.
+    `backend` is `asyncio` or `trio`. In a program that runs an event loop already it
+    returns what has to be awaited. `reschedule`, `persistent` and `temporary_err` are
+    as for `options` of a wait-group.
+    """
+    check_addresses(addresses)
+    if current.get() is not None:
+        raise UsageError(
+            "`run_combine` runs already", "use `open_waitgroup` and `start_subtask`"
+        )
+    main = partial(_main, subtasks, Options(**options))
+    if _is_in_loop():
+        return _run_in_loop(main, rpw)
+    with open_program(rpw) as program:
+        return anyio.run(main, program, backend=backend or chosen_backend())
+
+
+def check_addresses(addresses: Iterable[str]) -> None:
+    """Refuse machines other than this one."""
+    if list(addresses):
+        raise UsageError(
+            "tasks run on this machine only, so there are no addresses to give",
+            "write [] for them; `rpw` is what tasks have here",
+        )
+
+
+async def _run_in_loop(
+    main: Callable[[ProgramUnits], Awaitable[Any]], rpw: Resource | None
+) -> Any:  # noqa: ANN401
+    async with opened_program(rpw) as program:
+        return await main(program)
+
+
+@asynccontextmanager
+async def opened_program(rpw: Resource | None) -> AsyncIterator[ProgramUnits]:
+    """Hold the units of a program, while other tasks of the loop go on."""
+    units = open_program(rpw)
+    program = await anyio.to_thread.run_sync(units.__enter__)
+    try:
+        yield program
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(units.__exit__, None, None, None)
+
+
+async def _main(
+    subtasks: Main | Iterable[Main], options: Options, program: ProgramUnits
+) -> Any:  # noqa: ANN401
+    failed: BaseException | None = None
+    value: Any = None
+    async with Session(program, options):
+        try:
+            if callable(subtasks):
+                value = await subtasks()
+            else:
+                value = await _side_by_side(list(subtasks))
+        except Exception as error:  # noqa: BLE001 -- raised below, outside of our group
+            failed = error
+    if failed is not None:
+        raise failed
+    return value
+
+
+async def _side_by_side(subtasks: list[Main]) -> list[Any]:
+    values: list[Any] = [None] * len(subtasks)
+
+    async def run(place: int, subtask: Main) -> None:
+        values[place] = await subtask()
+
+    async with anyio.create_task_group() as group:
+        for place, subtask in enumerate(subtasks):
+            group.start_soon(run, place, subtask)
+    return values
+
+
+def chosen_backend() -> str:
+    """Return trio if the program has loaded it, otherwise asyncio."""
+    return "trio" if "trio" in sys.modules else "asyncio"
+
+
+def _is_in_loop() -> bool:
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Which task of a program starts, on which units. No clock, no I/O."""

@@ -1,0 +1,84 @@
+"""Functions and calls as bytes for children: each function once, by number.
+
+A function that a child can import is sent by name, any other by value: those of
+`__main__`, notebooks, lambdas and closures. By value it is sent as it was when a
+wait-group first submitted it: pickling it anew for each call would cost more than most
+calls. A `Snapshot` is what one wait-group has sent.
+"""
+
+from __future__ import annotations
+
+from grass.errors import UsageError
+from grass.tasks.children import payloads
+from grass.tasks.task import name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from grass.tasks.task import Task
+
+    Snapshot = dict[int, "tuple[object, int]"]
+    """By the identity of a function: the function, and its number."""
+
+
+class Functions:
+    """The functions of a program that were sent to children, by number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self.data: list[bytes] = []
+        """The bytes of each function, by its number."""
+
+    def number(self, function: Callable[..., Any], snapshot: Snapshot) -> int:
+        """Return the number of a function."""
+        known = snapshot.get(id(function))
+        if known is None:
+            known = snapshot[id(function)] = function, self._add(function)
+        return known[1]
+
+    def _add(self, function: Callable[..., Any]) -> int:
+        import cloudpickle
+
+        try:
+            data: bytes = cloudpickle.dumps(function, 5)
+        except Exception as error:
+            raise UsageError(
+                f"`{name_of(function)}` cannot be sent to another process: {error}",
+                "give it what it needs as arguments, or open it inside the function",
+            ) from error
+        number = self._numbers.setdefault(data, len(self.data))
+        if number == len(self.data):
+            self.data.append(data)
+        return number
+
+    def call(self, task: Task) -> tuple[int, bytes, int | None]:
+        """Return the number of a task's function and its call as bytes."""
+        assert task.function is not None
+        number = self.number(task.function, task.owner.snapshot)
+        more = tuple(task.more.items()) if task.more else ()
+        try:
+            return number, *payloads.dump((number, task.args, more))
+        except Exception as error:
+            raise _unpicklable(task) from error
+
+
+def _unpicklable(task: Task) -> UsageError:
+    """Name the argument that cannot be pickled."""
+    named = [*enumerate(task.args, 1), *(task.more or {}).items()]
+    for name, value in named:
+        try:
+            _, descriptor = payloads.dump(value)
+        except Exception as error:  # noqa: BLE001 -- whatever a class raises
+            shown = f"argument {name}" if isinstance(name, int) else f"`{name}=`"
+            kind = type(value).__name__
+            return UsageError(
+                f"{shown} of `{task.name}`, a {kind}, cannot be pickled: {error}",
+                "a plain function runs in another process; pass what makes the object",
+            )
+        if descriptor is not None:
+            import os
+
+            os.close(descriptor)
+    return UsageError(f"the arguments of `{task.name}` cannot be pickled")

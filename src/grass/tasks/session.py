@@ -1,0 +1,299 @@
+"""The tasks of one program while it runs: they come, get units, run and end.
+
+Everything happens in one event loop, asyncio's or trio's. Tasks that come in one turn
+of the loop are decided together in the next. A coroutine function runs in the task
+group of its owner; a plain function goes to a child process. Always true: a task is in
+the inbox, or waits in `units`, or has a `start`; when it has ended it is none of that.
+"""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from itertools import groupby
+
+import anyio
+
+from grass.errors import UsageError
+from grass.model.amount_text import WHOLE
+from grass.resource import ZERO, WTime, counted, own_parts
+from grass.tasks import variables
+from grass.tasks.children.children import Children
+from grass.tasks.core.task_units import Ask, Start, TaskUnits
+from grass.tasks.task import Options, Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from types import TracebackType
+    from typing import Any, Self
+
+    from grass.model.resources import Request
+    from grass.resource import Resource
+    from grass.tasks.program_units import ProgramUnits
+    from grass.tasks.task import Owner
+    from grass.tasks.variables import Held
+
+_NOTHING = Ask(())
+_ONE_CORE: Request = (("cpu", WHOLE),)
+
+current: ContextVar[Session | None] = ContextVar("grass_session", default=None)
+"""The session that code runs in."""
+
+
+def session_for(caller: str) -> Session:
+    """Return the session that this code runs in, or say how to get one."""
+    found = current.get()
+    if found is not None:
+        return found
+    if variables.in_child.get():
+        raise UsageError(
+            f"`{caller}` does not work in a process that runs a plain function",
+            "make it `async` and run it by `start_subtask`: then it may submit more",
+        )
+    raise UsageError(
+        f"`{caller}` works inside of `run_combine`",
+        "put it into an `async def main()` and call `run_combine(main)`",
+    )
+
+
+class Session:
+    """The tasks of one program, the units for them, and its child processes."""
+
+    def __init__(self, program: ProgramUnits, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.units = TaskUnits(program.capacity, program.own)
+        self._time = program.time
+        self._count = 0
+        self._inbox: list[Task] = []
+        self._tasks: dict[int, Task] = {}
+        self._asks: dict[tuple[Request, int], Ask] = {}
+        self._children = Children(self, program)
+        self.ended = 0
+        """How many tasks have ended."""
+
+    async def __aenter__(self) -> Self:
+        """Begin to take tasks."""
+        self._wanted = anyio.Event()
+        self._group = anyio.create_task_group()
+        await self._group.__aenter__()
+        self._group.start_soon(self._decide_always)
+        self._group.start_soon(self._children.watch)
+        self._token = current.set(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """End the child processes; those of tasks that run are killed."""
+        current.reset(self._token)
+        if error is None:
+            await self._children.leave()
+        self._group.cancel_scope.cancel()
+        return await self._group.__aexit__(kind, error, traceback)
+
+    @property
+    def running(self) -> int:
+        """How many tasks have units."""
+        return len(self._tasks) - self.units.waiting()
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait."""
+        return self.units.waiting() + len(self._inbox)
+
+    def submit(
+        self,
+        owner: Owner,
+        options: Options,
+        res: Resource,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Task:
+        """Have a task wait for its units; refuse one that can never have them."""
+        task = Task(owner, options, function, args, more)
+        task.ask = self._ask(task, res)
+        self._count += 1
+        task.number = self._count
+        if task.is_async and task.ask is _NOTHING:
+            task.start = Start(task.number, {}, ZERO)
+            owner.begin(task)
+        else:
+            self._inbox.append(task)
+            self._wanted.set()
+        return task
+
+    def run_on_held(
+        self,
+        owner: Owner,
+        held: Held,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Task:
+        """Run a plain function in a child, on what a task holds that runs already."""
+        task = Task(owner, Options(reschedule=False), function, args, more)
+        self._count += 1
+        task.number = self._count
+        task.start = Start(task.number, held[0], held[1] or ZERO)
+        self._children.run(task)
+        self._children.flush()
+        return task
+
+    def _ask(self, task: Task, res: Resource) -> Ask:
+        if own_parts(res):
+            return self._ask_of_parts(task, res)
+        request, priority = counted(res), task.options.priority
+        if not request:
+            if task.is_async or "cpu" not in self.units.capacity:
+                return _NOTHING
+            # Plain functions run at the same time, so each takes a core at least.
+            request = _ONE_CORE
+        known = self._asks.get((request, priority))
+        if known is None:
+            self._children.find_devices(request)
+            known = self.units.ask_for(request, priority)
+            self._asks[request, priority] = known
+        return known
+
+    def _ask_of_parts(self, task: Task, res: Resource) -> Ask:
+        limit = res.parts.get("WTime")
+        if isinstance(limit, WTime):
+            task.limit_s = limit.T
+            self._check_time(task, limit)
+        self._children.find_devices(counted(res))
+        asked = self.units.ask(res, task.options.priority)
+        return asked if asked.request or asked.own.parts else _NOTHING
+
+    def _check_time(self, task: Task, limit: WTime) -> None:
+        if self._time is not None and not self._time.request(limit):
+            raise TimeoutError(f"`{task.name}` needs {limit!r}: {self._time!r} is left")
+
+    def check(self, res: Resource) -> None:
+        """Refuse what can never be met."""
+        self._children.find_devices(counted(res))
+        self.units.ask(res)
+
+    def begin(self, start: Start) -> None:
+        """Run a task that has its units."""
+        task = self._tasks[start.task]
+        task.start = start
+        if task.owner.is_cancelled:
+            self.drop(task)
+        elif task.is_async:
+            task.owner.begin(task)
+        else:
+            self._children.run(task)
+
+    async def call(self, task: Task) -> Any:  # noqa: ANN401 -- what the function returns
+        """Run a coroutine function that has its units, and give them back."""
+        start, function = task.start, task.function
+        assert start is not None
+        assert function is not None
+        own = start.own if start.own.parts else None
+        token = variables.held.set((start.allocation, own))
+        try:
+            while True:
+                try:
+                    if task.limit_s is None:
+                        return await function(*task.args, **(task.more or {}))
+                    with anyio.fail_after(task.limit_s):
+                        return await function(*task.args, **(task.more or {}))
+                except task.options.temporary_err:
+                    if not task.may_run_again(failed_by_itself=True):
+                        raise
+                    task.tries += 1
+        finally:
+            variables.held.reset(token)
+            self.give_back(task)
+
+    def give_back(self, task: Task) -> None:
+        """Free the units of a task that has ended, and run the one that gets them."""
+        follower = self.release(task)
+        if follower is not None:
+            self.begin(follower)
+            self._children.flush()
+
+    def release(self, task: Task) -> Start | None:
+        """Free the units of a task that has ended; return the one that got them."""
+        task.start = None
+        self.ended += 1
+        if self._tasks.pop(task.number, None) is None:
+            return None
+        self.units.follow(task.number, 1)
+        follower = self.units.ended(task.number)
+        if follower is None and self.units.waiting():
+            self._wanted.set()
+        return follower
+
+    def task(self, number: int) -> Task:
+        """Return a task that waits or has units."""
+        return self._tasks[number]
+
+    def wait_again(self, task: Task) -> None:
+        """Have a task wait that followed another one."""
+        assert task.ask is not None
+        self.units.recall(task.number, task.ask)
+        self._wanted.set()
+
+    def submit_again(self, task: Task) -> None:
+        """Have a task wait once more, in its old place; its units were given back."""
+        task.tries += 1
+        self.ended -= 1
+        self._inbox.append(task)
+        self._wanted.set()
+
+    def drop(self, task: Task) -> None:
+        """Free the units of a task that could not be begun."""
+        task.start = None
+        if self._tasks.pop(task.number, None) is not None:
+            self.ended += 1
+            self.units.ended(task.number)
+            self._wanted.set()
+
+    def start_soon(
+        self,
+        function: Callable[..., Coroutine[Any, Any, None]],
+        *args: Any,  # noqa: ANN401
+    ) -> None:
+        """Run something for this session until it ends."""
+        self._group.start_soon(function, *args)
+
+    async def cancel(self, tasks: Iterable[Task]) -> None:
+        """End tasks, whether they wait or run; return when none of them runs.
+
+        Coroutine functions that run are cancelled by their owner's task group.
+        """
+        open_tasks = {task.number: task for task in tasks}
+        self._inbox = [one for one in self._inbox if one.number not in open_tasks]
+        dying = self._children.cancel(open_tasks)
+        for number, task in open_tasks.items():
+            if number in self._tasks and task.start is None:
+                del self._tasks[number]
+                self.units.removed(number)
+        if self.units.waiting():
+            self._wanted.set()
+        for child in dying:
+            await child.gone.wait()
+
+    async def _decide_always(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            self._decide()
+
+    def _decide(self) -> None:
+        inbox, self._inbox = self._inbox, []
+        for _, alike in groupby(inbox, key=lambda task: id(task.ask)):
+            tasks = {task.number: task for task in alike}
+            self._tasks.update(tasks)
+            ask = next(iter(tasks.values())).ask
+            assert ask is not None
+            self.units.submit(list(tasks), ask)
+        for start in self.units.decide(time.monotonic()):
+            self.begin(start)
+        self._children.flush()

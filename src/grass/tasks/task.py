@@ -1,0 +1,149 @@
+"""One task of a program: a call, what it asks for, and who waits for it."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from grass.tasks.core.task_units import Ask, Start
+    from grass.tasks.functions import Snapshot
+
+TRIES = 3
+"""How often a task is run at most: after errors that pass, or when its process dies."""
+
+
+class Owner(Protocol):
+    """Who has submitted a task and waits for it."""
+
+    snapshot: Snapshot
+    """The functions as they were when they were first submitted here."""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nothing more of it is to begin."""
+
+    def begin(self, task: Task) -> None:
+        """Run a coroutine function, which has its units now."""
+
+    def succeeded(self, task: Task) -> None:
+        """Take the result of a task."""
+
+    def failed(self, task: Task, error: BaseException) -> None:
+        """Take the error of a task."""
+
+
+class Options:
+    """What is not an argument of the function: how often it is tried, and when."""
+
+    __slots__ = ("name", "persistent", "priority", "reschedule", "temporary_err")
+
+    def __init__(
+        self,
+        *,
+        reschedule: bool = True,
+        persistent: bool = True,
+        temporary_err: tuple[type[BaseException], ...] = (),
+        priority: int = 0,
+        name: str | None = None,
+    ) -> None:
+        self.reschedule = reschedule
+        self.persistent = persistent
+        self.temporary_err = tuple(temporary_err)
+        self.priority = priority
+        self.name = name
+
+    def changed(self, **changes: Any) -> Options:  # noqa: ANN401
+        """Return the same options but for some; refuse what is none."""
+        known = {name: getattr(self, name) for name in self.__slots__}
+        unknown = changes.keys() - known.keys()
+        if unknown:
+            raise TypeError(
+                f"there is no option `{min(unknown)}`: there are {', '.join(known)}"
+            )
+        return Options(**{**known, **changes})
+
+
+class Task:
+    """A function to be called once its units are free."""
+
+    __slots__ = (
+        "args",
+        "ask",
+        "function",
+        "is_async",
+        "limit_s",
+        "more",
+        "number",
+        "options",
+        "owner",
+        "place",
+        "start",
+        "tries",
+        "value",
+    )
+
+    def __init__(
+        self,
+        owner: Owner,
+        options: Options,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> None:
+        self.owner = owner
+        self.options = options
+        self.is_async = is_async(function)
+        self.function: Callable[..., Any] | None = (
+            function if self.is_async else getattr(function, "grass_plain", function)
+        )
+        self.args = args
+        self.more = more or None
+        self.ask: Ask | None = None
+        self.limit_s: float | None = None
+        self.number = 0
+        """Its place among all tasks of the program."""
+        self.place = 0
+        """Its place among those of its owner."""
+        self.tries = 1
+        self.start: Start | None = None
+        """What it was given; None: it waits, or has ended."""
+        self.value: Any = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return self.options.name or name_of(self.function)
+
+    def may_run_again(self, *, failed_by_itself: bool) -> bool:
+        """Tell whether it is tried once more."""
+        if not self.options.reschedule or self.tries >= TRIES:
+            return False
+        return failed_by_itself or self.options.persistent
+
+    def forget_call(self) -> None:
+        """Drop function and arguments: it has ended, and only its value is kept."""
+        self.function, self.args, self.more, self.start = None, (), None, None
+
+
+def is_async(function: object) -> bool:
+    """Tell whether a call gives a coroutine that can run in this process."""
+    if hasattr(function, "grass_plain"):
+        return False
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 -- is it a coroutine function
+    )
+
+
+def name_of(function: object) -> str:
+    """Return the name of a function."""
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
