@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from grass.tasks.combine import run_combine as run_combine
     from grass.tasks.decorators import aretry as aretry
     from grass.tasks.decorators import subprocify as subprocify
+    from grass.tasks.executor import Executor as Executor
     from grass.tasks.grain_executor import GrainExecutor as GrainExecutor
     from grass.tasks.variables import GVAR as GVAR
     from grass.tasks.wait_group import exec1 as exec1
@@ -51,6 +52,7 @@ _EXPORTED = {
     "Allocation": "grass.profiles.allocation",
     "CPU": "grass.resource",
     "Cores": "grass.resource",
+    "Executor": "grass.tasks.executor",
     "GVAR": "grass.tasks.variables",
     "Gpu": "grass.resource",
     "GrainExecutor": "grass.tasks.grain_executor",

@@ -1,0 +1,211 @@
+"""`grass.Executor`: an executor of `concurrent.futures` whose calls ask for resources.
+
+Its session runs in a thread of its own, so any thread may submit. A future that is
+cancelled ends its task, also one that runs. What is left when the program ends is
+waited for, as by other executors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from concurrent.futures import Executor as FutureExecutor
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
+from threading import Event, Lock, Thread
+from typing import TypeVar
+
+import anyio
+
+from grass.errors import GrassError
+from grass.resource import resource_from
+from grass.tasks.program_units import open_program
+from grass.tasks.session import Session
+from grass.tasks.task import Options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from grass.resource import Resource
+    from grass.tasks.functions import Snapshot
+    from grass.tasks.program_units import ProgramUnits
+    from grass.tasks.task import Task
+
+    Asked = Resource | Mapping[str, float | str] | None
+    Call = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+T = TypeVar("T")
+
+
+class Executor(FutureExecutor):
+    """Calls functions in child processes, each with what `request` asks for."""
+
+    def __init__(
+        self,
+        request: Asked = None,
+        *,
+        rpw: Asked = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """`request` is of one call, such as `{"gpu": 0.5}`; None is one core.
+
+        `rpw` is what all calls together have, as for `run_combine`; `options` are those
+        of a wait-group.
+        """
+        self._request = resource_from(request)
+        self._rpw = None if rpw is None else resource_from(rpw)
+        self._options = Options(**options)
+        self.snapshot: Snapshot = {}
+        self._lock = Lock()
+        self._calls: list[Call] = []
+        self._futures: dict[int, Future[Any]] = {}
+        self._cancelled: list[Task] = []
+        self._is_shut = False
+        self._thread: Thread | None = None
+        self._failure: BaseException | None = None
+
+    def submit(
+        self,
+        fn: Callable[..., T],
+        /,
+        *args: Any,  # noqa: ANN401
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Future[T]:
+        """Have a function called once its resources are free."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._is_shut:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if self._thread is None:
+                self._begin()
+            self._calls.append((future, fn, args, kwargs))
+            if len(self._calls) == 1:
+                self._wake()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls; wait for those that were submitted, or cancel them."""
+        with self._lock:
+            self._is_shut = True
+            thread = self._thread
+            left = [call[0] for call in self._calls] + list(self._futures.values())
+        if thread is None:
+            return
+        atexit.unregister(self.shutdown)
+        if cancel_futures:
+            for future in left:
+                future.cancel()
+        self._wake()
+        if wait:
+            thread.join()
+
+    def _wake(self) -> None:
+        # The loop is closed when all is done.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._wanted.set)
+
+    def _begin(self) -> None:
+        """Start the thread, and wait until it has the units; raise if it cannot."""
+        ready = Event()
+        self._thread = Thread(target=self._run, args=(ready,), daemon=True)
+        self._thread.start()
+        ready.wait()
+        if self._failure is not None:
+            self._thread = None
+            failure, self._failure = self._failure, None
+            raise failure
+        atexit.register(self.shutdown)
+
+    def _run(self, ready: Event) -> None:
+        try:
+            with open_program(self._rpw) as program:
+                anyio.run(self._serve, program, ready, backend="asyncio")
+        except BaseException as error:
+            if ready.is_set():
+                raise
+            self._failure = error
+        finally:
+            ready.set()
+
+    async def _serve(self, program: ProgramUnits, ready: Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wanted = asyncio.Event()
+        async with (
+            Session(program, self._options) as self._session,
+            anyio.create_task_group() as self._group,
+        ):
+            try:
+                self._session.check(self._request)
+            except GrassError as error:
+                self._failure = error
+                return
+            ready.set()
+            while not self._is_done():
+                await self._wanted.wait()
+                self._wanted.clear()
+                await self._take()
+
+    def _is_done(self) -> bool:
+        with self._lock:
+            return self._is_shut and not self._calls and not self._futures
+
+    async def _take(self) -> None:
+        """Submit and cancel what other threads have left here."""
+        with self._lock:
+            calls, self._calls = self._calls, []
+            cancelled, self._cancelled = self._cancelled, []
+        # A function that is sent by value is sent as it is now.
+        self.snapshot = {}
+        for future, fn, args, kwargs in calls:
+            task = self._session.submit(
+                self, self._options, self._request, fn, args, kwargs
+            )
+            with self._lock:
+                self._futures[task.number] = future
+            future.add_done_callback(partial(self._noted, task))
+        await self._session.cancel(cancelled)
+        for task in cancelled:
+            self._ended(task)
+
+    def _noted(self, task: Task, future: Future[Any]) -> None:
+        if future.cancelled():
+            with self._lock:
+                self._cancelled.append(task)
+            self._wake()
+
+    is_cancelled = False
+
+    def begin(self, task: Task) -> None:
+        """Run a coroutine function, which has its units now."""
+        self._group.start_soon(self._run_here, task)
+
+    async def _run_here(self, task: Task) -> None:
+        try:
+            task.value = await self._session.call(task)
+        except Exception as error:  # noqa: BLE001 -- it is the future's
+            self.failed(task, error)
+        else:
+            self.succeeded(task)
+
+    def succeeded(self, task: Task) -> None:
+        """Give a future its result."""
+        with suppress(InvalidStateError, KeyError):
+            self._futures[task.number].set_result(task.value)
+        self._ended(task)
+
+    def failed(self, task: Task, error: BaseException) -> None:
+        """Give a future its exception."""
+        with suppress(InvalidStateError, KeyError):
+            self._futures[task.number].set_exception(error)
+        self._ended(task)
+
+    def _ended(self, task: Task) -> None:
+        task.forget_call()
+        with self._lock:
+            self._futures.pop(task.number, None)
+            is_done = self._is_shut and not self._futures
+        if is_done:
+            self._wanted.set()

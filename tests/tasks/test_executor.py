@@ -1,0 +1,91 @@
+"""`grass.Executor`: futures, from any thread, with resources."""
+
+import asyncio
+import time
+from concurrent.futures import CancelledError, as_completed
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import grass
+from grass.errors import NeverFits
+from grass.tasks.errors import TaskLost
+from tests.support.patience import until
+from tests.tasks import functions
+
+
+def test_calls_return_and_raise() -> None:
+    with grass.Executor(rpw={"cpu": 2}) as executor:
+        futures = [executor.submit(functions.add, one, second=1) for one in range(20)]
+        failed = executor.submit(functions.fail)
+        assert sorted(one.result() for one in as_completed(futures)) == list(
+            range(1, 21)
+        )
+        with pytest.raises(functions.Critical):
+            failed.result()
+        assert list(executor.map(functions.add, [1, 2], [3, 4])) == [4, 6]
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(functions.pid)
+
+
+def test_each_call_has_what_the_request_asks_for() -> None:
+    with grass.Executor({"cpu": 2, "ram": "1G"}, rpw=grass.Node(3, 2)) as executor:
+        assert executor.submit(functions.held).result() == "CPU([0, 1]) & Memory(1)"
+
+
+def test_a_request_that_can_never_be_met_is_refused_by_the_first_call() -> None:
+    with (
+        grass.Executor({"gpu": 1}, rpw={"cpu": 1}) as executor,
+        pytest.raises(NeverFits, match="gpu 1 is more"),
+    ):
+        executor.submit(functions.pid)
+
+
+def test_a_loop_can_use_it() -> None:
+    async def program(executor: grass.Executor) -> int:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(executor, functions.add, 3, 4)
+
+    with grass.Executor(rpw={"cpu": 1}) as executor:
+        assert asyncio.run(program(executor)) == 7
+
+
+def test_coroutine_functions_run_in_its_thread() -> None:
+    async def what_is_held() -> str:
+        await asyncio.sleep(0)
+        return repr(grass.GVAR.res)
+
+    with grass.Executor(rpw={"cpu": 1}) as executor:
+        found: object = executor.submit(what_is_held).result()
+    assert found == "CPU([0])"
+
+
+def test_a_future_that_is_cancelled_ends_its_task(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    with grass.Executor(rpw={"cpu": 1}) as executor:
+        runs = executor.submit(functions.wait_for_ever, str(path))
+        waits = executor.submit(functions.wait_for_ever, str(tmp_path / "never"))
+        until(path.exists, "the call did not begin")
+        assert waits.cancel()
+        assert runs.cancel()
+        assert executor.submit(functions.add, 1).result() == 1
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_shutdown_can_cancel_what_is_left(tmp_path: Path) -> None:
+    executor = grass.Executor(rpw={"cpu": 1})
+    futures = [executor.submit(time.sleep, 600) for _ in range(3)]
+    executor.shutdown(cancel_futures=True)
+    for future in futures:
+        with pytest.raises(CancelledError):
+            future.result()
+
+
+def test_a_process_that_dies_is_the_futures_error(tmp_path: Path) -> None:
+    die = partial(functions.die, str(tmp_path / "n"), 9)
+    with (
+        grass.Executor(rpw={"cpu": 1}, reschedule=False) as executor,
+        pytest.raises(TaskLost, match="was killed by SIGKILL"),
+    ):
+        executor.submit(die).result()
