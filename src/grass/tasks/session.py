@@ -20,6 +20,7 @@ from grass.resource import ZERO, WTime, counted, own_parts
 from grass.tasks import variables
 from grass.tasks.children.children import Children
 from grass.tasks.core.task_units import Ask, Start, TaskUnits
+from grass.tasks.progress import show_progress
 from grass.tasks.task import Options, Task
 
 TYPE_CHECKING = False
@@ -79,6 +80,7 @@ class Session:
         await self._group.__aenter__()
         self._group.start_soon(self._decide_always)
         self._group.start_soon(self._children.watch)
+        self._group.start_soon(show_progress, self)
         self._token = current.set(self)
         return self
 

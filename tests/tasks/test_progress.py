@@ -1,0 +1,56 @@
+"""The line on a terminal, and silence elsewhere."""
+
+import os
+import subprocess
+import sys
+
+from grass.tasks.progress import progress_text
+
+PROGRAM = """
+import os, sys
+import grass as grain
+
+
+async def wait_for_the_line():
+    import anyio.to_thread
+    await anyio.to_thread.run_sync(sys.stdin.readline)
+
+
+async def main():
+    async with grain.open_waitgroup() as wg:
+        wg.submit(grain.Cores(1), wait_for_the_line)
+        wg.submit(grain.Cores(1), wait_for_the_line)
+
+
+grain.run_combine(main, [], grain.Cores(1), backend="asyncio")
+"""
+
+
+def test_the_line_has_counts_and_a_rate() -> None:
+    text = progress_text(12, 2, 30, 3.14159)
+    assert text == "12 done, 2 running, 30 waiting, 3.14 tasks/s"
+
+
+def test_a_terminal_is_told_what_runs_and_the_line_is_gone_at_the_end() -> None:
+    master, terminal = os.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    said = b""
+    while b"0 done, 1 running, 1 waiting, 0 tasks/s" not in said:
+        said += os.read(master, 1000)
+    program.communicate(b"\n\n")
+    said += os.read(master, 1000)
+    os.close(master)
+    assert program.returncode == 0
+    assert said.endswith(b"\r\x1b[K")
+
+
+def test_nothing_is_written_elsewhere() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=b"\n\n", capture_output=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
