@@ -72,6 +72,20 @@ def test_the_palette_finds_a_job(page: Page, box: GrassHome) -> None:
     expect(page).to_have_url(path_at(page, f"/jobs/{job}"))
 
 
+def test_the_palette_offers_no_action_that_needs_a_form(page: Page) -> None:
+    expect(page.get_by_role("button", name=re.compile("^Live"))).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("queue default")
+    options = page.get_by_role("option")
+    expect(options.filter(has_text="Pause queue default")).to_be_visible()
+    expect(options.filter(has_text="New queue")).to_have_count(0)
+    expect(options.filter(has_text="limits")).to_have_count(0)
+    page.get_by_role("combobox").fill("new job")
+    expect(options).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(path_at(page, "/new"))
+
+
 def test_updates_are_paused_and_go_on(page: Page, box: GrassHome) -> None:
     jobs = page.get_by_role("group", name="jobs")
     expect(jobs.get_by_role("link", name="0 running")).to_be_visible()

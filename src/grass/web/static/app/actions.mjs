@@ -66,7 +66,7 @@ export const ACTIONS = [
 ];
 
 /**
- * The actions that are offered for things: each applies to one of them at least, and the
+ * The actions that are offered for things, less those that need a form: each applies to one of them at least, and the
  * caller's role allows it.
  * @param {Action["target"]} target
  * @param {any[]} things

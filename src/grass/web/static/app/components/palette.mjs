@@ -1,6 +1,6 @@
 // Ctrl-K: go to a view or a job, or do something, by typing a few letters of it.
 
-import { ACTIONS, offered } from "../actions.mjs";
+import { actionsFor } from "../actions.mjs";
 import { read } from "../api.mjs";
 import { act } from "./menu.mjs";
 import { Dialog } from "./dialog.mjs";
@@ -27,21 +27,24 @@ function offers() {
   }));
   const daemon = overview.value?.daemon;
   const queues = overview.value?.queues ?? [];
-  const things = [...(daemon ? [{ target: "daemon", thing: daemon, name: "" }] : []),
-    ...queues.map((thing) => ({ target: "queue", thing, name: ` queue ${thing.name}` }))];
-  const actions = things.flatMap(({ target, thing, name }) =>
-    ACTIONS.filter((one) => one.target === target && offered(one, thing)).map((one) => ({
-      key: one.id + name,
-      text: one.label + name,
-      kind: "action",
-      run: () => void act(one, [thing]),
-    })),
-  );
+  const actions = [...(daemon ? actionOffers("daemon", daemon, "") : []),
+    ...queues.flatMap((queue) => actionOffers("queue", queue, ` queue ${queue.name}`))];
   const own = [
     { key: "theme", text: "Change the theme", kind: "action", run: nextTheme },
     { key: "sign out", text: "Sign out of this page", kind: "action", run: signOut },
   ];
   return [...views, ...(overview.value?.jobs ?? []).map(jobOffer), ...actions, ...own];
+}
+
+/** @param {import("../actions.mjs").Action["target"]} target @param {any} thing @param {string} name
+ * @returns {Offer[]} */
+function actionOffers(target, thing, name) {
+  return actionsFor(target, [thing]).map((one) => ({
+    key: one.id + name,
+    text: one.label + name,
+    kind: "action",
+    run: () => void act(one, [thing]),
+  }));
 }
 
 /** @param {import("../documents.mjs").Job} job @returns {Offer} */
