@@ -70,6 +70,29 @@ def test_the_order_is_changed_by_keys_and_by_dragging(
     box.ok("resume", "default")
 
 
+def test_a_dragged_job_is_the_one_that_moves_when_others_leave(
+    queues: Page, box: GrassHome
+) -> None:
+    box.ok("pause", "default")
+    first, second, third, fourth = (box.enqueue("--", "true") for _ in range(4))
+    card = queues.get_by_role("article", name="queue default")
+    card.get_by_role("button", name="Show the order").click()
+    rows = card.get_by_role("list", name="order of default").get_by_role("listitem")
+    expect(rows).to_have_count(4)
+    rows.nth(2).hover()
+    queues.mouse.down()
+    rows.nth(1).hover()
+    rows.nth(1).hover()
+    box.ok("cancel", str(first))
+    expect(card.get_by_role("button", name="1 update waiting")).to_be_visible()
+    rows.nth(1).hover()
+    queues.mouse.up()
+    wanted = [third, second, fourth]
+    until(lambda: starts(box, "default"), "not moved", lambda it: it == wanted)
+    expect(rows).to_have_count(3)
+    box.ok("resume", "default")
+
+
 def test_units_are_added_drained_and_removed(queues: Page, box: GrassHome) -> None:
     card = queues.get_by_role("article", name="worker ")
     card.get_by_role("button", name="actions of ").first.click()

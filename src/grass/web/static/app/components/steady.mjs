@@ -23,9 +23,9 @@ export function useSteady(rows, keyOf, latest = (row) => row, epoch = null) {
   }, [epoch]);
   const hold = () => setHeld((rowsBefore) => rowsBefore ?? newest.current);
   const letGo = () => setHeld(null);
-  const isInside = useRef({ pointer: false, focus: false });
-  const changed = () => (isInside.current.pointer || isInside.current.focus ? hold() : letGo());
-  const set = (/** @type {"pointer" | "focus"} */ what, /** @type {boolean} */ on) => {
+  const isInside = useRef({ pointer: false, focus: false, drag: false });
+  const changed = () => (Object.values(isInside.current).some(Boolean) ? hold() : letGo());
+  const set = (/** @type {"pointer" | "focus" | "drag"} */ what, /** @type {boolean} */ on) => {
     isInside.current[what] = on;
     changed();
   };
@@ -33,6 +33,9 @@ export function useSteady(rows, keyOf, latest = (row) => row, epoch = null) {
     onPointerEnter: (/** @type {PointerEvent} */ event) =>
       event.pointerType === "mouse" && set("pointer", true),
     onPointerLeave: () => set("pointer", false),
+    // A drag takes the pointer away from where it began.
+    onDragStart: () => set("drag", true),
+    onDragEnd: () => set("drag", false),
     // The focus that a click leaves behind holds nothing.
     onFocusIn: (/** @type {FocusEvent} */ event) =>
       event.target instanceof Element && event.target.matches(":focus-visible") && set("focus", true),

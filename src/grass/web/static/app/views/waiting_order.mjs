@@ -4,7 +4,9 @@
 import { actionOf, offered, perform } from "../actions.mjs";
 import { Problem, read } from "../api.mjs";
 import { Icon } from "../components/icon.mjs";
+import { useSteady, WaitingChip } from "../components/steady.mjs";
 import { complain, say } from "../components/toast.mjs";
+import { soon } from "../soon.mjs";
 import { now } from "../state.mjs";
 import { follow } from "../stream.mjs";
 import { html, useEffect, useRef, useState } from "../ui.mjs";
@@ -16,27 +18,31 @@ const SHOWN = 50;
 
 /** @param {string} queue */
 function useWaiting(queue) {
-  const [jobs, setJobs] = useState(/** @type {Job[]} */ ([]));
-  const again = useRef(() => {});
+  const [found, setFound] = useState({ jobs: /** @type {Job[]} */ ([]), epoch: 0 });
+  const again = useRef(/** @type {(isWanted: boolean) => Promise<void>} */ (async () => {}));
   useEffect(() => {
     let current = true;
     let asked = 0;
-    again.current = async () => {
+    let epoch = 0;
+    again.current = async (isWanted) => {
       const mine = ++asked;
+      if (isWanted) epoch += 1;
       const wanted = { queue, state: ["queued", "waiting", "held"], order: "display", members: 1, limit: SHOWN };
       try {
         const page = await read("/jobs", wanted);
-        if (current && mine === asked) setJobs(page.jobs.filter((/** @type {Job} */ job) => job.state === "queued"));
+        const jobs = page.jobs.filter((/** @type {Job} */ job) => job.state === "queued");
+        if (!current || mine !== asked) return;
+        setFound({ jobs, epoch });
       } catch (error) {
         if (error instanceof Problem) complain(error);
       }
     };
-    const changed = () => void again.current();
-    changed();
-    const stop = follow("jobs", { data: changed, resync: changed });
-    return () => { current = false; stop(); };
+    const { ask, stop: stopAsking } = soon(() => again.current(false));
+    ask();
+    const stop = follow("jobs", { data: ask, resync: ask });
+    return () => { current = false; stop(); stopAsking(); };
   }, [queue]);
-  return { jobs, again: () => again.current() };
+  return { ...found, again: () => again.current(true) };
 }
 
 /**
@@ -52,50 +58,66 @@ async function apply(jobs, from, to) {
   await perform(actionOf("move"), [job], { before: before.id });
 }
 
+/** @param {Job} job */
+function idOf(job) {
+  return job.id;
+}
+
 /** @param {{queue: string}} props */
 export function WaitingOrder({ queue }) {
-  const { jobs, again } = useWaiting(queue);
-  const [dragged, setDragged] = useState(-1);
-  const [over, setOver] = useState(-1);
+  const { jobs: newest, epoch, again } = useWaiting(queue);
+  const { rows: jobs, waiting, handlers, showNow } = useSteady(newest, idOf, undefined, epoch);
+  const [dragged, setDragged] = useState(0);
+  const [over, setOver] = useState(0);
   const list = useRef(/** @type {HTMLOListElement | null} */ (null));
-  const move = async (/** @type {number} */ from, /** @type {number} */ to) => {
-    if (from === to || to < 0 || to >= jobs.length) return;
+  const move = async (/** @type {number} */ id, /** @type {number} */ place) => {
+    // A row that is held may be of a job that waits no more.
+    const isThere = new Set(newest.map(idOf));
+    const left = jobs.filter((job) => isThere.has(job.id) || job.id === place);
+    const from = left.findIndex((job) => job.id === id);
+    const to = left.findIndex((job) => job.id === place);
+    if (from < 0 || to < 0 || from === to) return;
     try {
-      await apply(jobs, from, to);
-      say(`job ${jobs[from].id} is number ${to + 1} in ${queue}`);
+      await apply(left, from, to);
+      say(`job ${id} is number ${to + 1} in ${queue}`);
     } catch (error) {
       complain(error);
     }
     await again();
-    requestAnimationFrame(() => /** @type {HTMLElement | undefined} */ (list.current?.children[to])?.focus());
+    requestAnimationFrame(() => /** @type {HTMLElement | undefined} */ (list.current?.querySelector(`[data-job="${id}"]`))?.focus());
   };
+  const moveBy = (/** @type {number} */ at, /** @type {number} */ step) => move(jobs[at].id, jobs[at + step]?.id);
   const onKey = (/** @type {number} */ at) => (/** @type {KeyboardEvent} */ event) => {
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!event.altKey || step === undefined) return;
     event.preventDefault();
-    void move(at, at + step);
+    void moveBy(at, step);
   };
-  const drop = (/** @type {number} */ at) => (/** @type {DragEvent} */ event) => {
+  const endDrag = () => {
+    setDragged(0);
+    setOver(0);
+  };
+  const drop = (/** @type {number} */ id) => (/** @type {DragEvent} */ event) => {
     event.preventDefault();
-    void move(dragged, at);
-    setDragged(-1);
-    setOver(-1);
+    void move(dragged, id);
+    endDrag();
   };
   const movable = (/** @type {Job} */ job) => offered(actionOf("move"), job);
   return html`
-    <ol class="order" ref=${list} aria-label=${`order of ${queue}`}>
+    <${WaitingChip} waiting=${waiting} onShow=${showNow} />
+    <ol class="order" ref=${list} ...${handlers} aria-label=${`order of ${queue}`}>
       ${jobs.map((job, at) => html`
-        <li key=${job.id} tabindex="0" draggable=${movable(job)} class=${at === over && over !== dragged ? "order-target" : ""}
+        <li key=${job.id} data-job=${job.id} tabindex="0" draggable=${movable(job)} class=${job.id === over && over !== dragged ? "order-target" : ""}
           aria-label=${`job ${job.id} ${job.name}, number ${at + 1}`}
-          onKeyDown=${movable(job) ? onKey(at) : undefined} onDragStart=${() => setDragged(at)} onDragEnd=${() => { setDragged(-1); setOver(-1); }}
-          onDragOver=${(/** @type {DragEvent} */ event) => { event.preventDefault(); setOver(at); }} onDrop=${drop(at)}>
+          onKeyDown=${movable(job) ? onKey(at) : undefined} onDragStart=${() => setDragged(job.id)} onDragEnd=${endDrag}
+          onDragOver=${(/** @type {DragEvent} */ event) => { event.preventDefault(); setOver(job.id); }} onDrop=${drop(job.id)}>
           <span class="muted number">${at + 1}</span>
           <a href=${`/jobs/${job.id}`}>${label(job)}</a>
           <span class="cut">${job.name}</span>
           <span class="muted cut order-why">${reason(job, now.value)}</span>
           ${movable(job) && html`<span class="order-moves">
-            <button type="button" class="quiet" aria-label=${`move job ${job.id} up`} disabled=${at === 0} onClick=${() => move(at, at - 1)}><${Icon} name="up" size=${14} /></button>
-            <button type="button" class="quiet" aria-label=${`move job ${job.id} down`} disabled=${at === jobs.length - 1} onClick=${() => move(at, at + 1)}><${Icon} name="down" size=${14} /></button>
+            <button type="button" class="quiet" aria-label=${`move job ${job.id} up`} disabled=${at === 0} onClick=${() => moveBy(at, -1)}><${Icon} name="up" size=${14} /></button>
+            <button type="button" class="quiet" aria-label=${`move job ${job.id} down`} disabled=${at === jobs.length - 1} onClick=${() => moveBy(at, 1)}><${Icon} name="down" size=${14} /></button>
           </span>`}
         </li>
       `)}
