@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.support.browser import (
     PHONE,
@@ -109,6 +109,27 @@ def test_lines_that_come_while_an_older_reply_is_on_its_way_show(page: Page) -> 
     assert page.evaluate(LATE_REPLY) == 2
 
 
+AFTER_A_PROBLEM = """async () => {
+  const { LogSource } = await import("/app/log/log_source.mjs");
+  const wanted = { job: 1, attempt: 1, stream: "output", isLast: true };
+  const source = new LogSource(wanted, () => {}, () => {});
+  const reply = (lines, end) => (
+    { attempt: 1, first: 1, lines, cut: [], end, open: false, ended: false });
+  source.read = async () => reply(["a"], 2);
+  await source.load();
+  source.take({ problem: "the worker is away" });
+  const told = source.problem;
+  source.read = async () => reply(["b"], 4);
+  source.take({ attempt: 1, offset: 2, end: 4, text: "b\\n", ended: false });
+  await new Promise((now) => setTimeout(now));
+  return [told, source.problem, source.lines.total];
+}"""
+
+
+def test_a_log_goes_on_after_a_problem(page: Page) -> None:
+    assert page.evaluate(AFTER_A_PROBLEM) == ["the worker is away", "", 2]
+
+
 def test_scrolling_up_with_the_wheel_stops_following(
     look: Look, box: GrassHome, tmp_path: Path
 ) -> None:
@@ -161,6 +182,57 @@ def test_a_search_counts_and_goes_from_one_match_to_the_next(
     field.fill("needle (")
     field.press("Enter")
     expect(status).to_contain_text("missing )")
+
+
+def test_a_search_goes_on_until_all_is_searched(
+    look: Look, box: GrassHome, tmp_path: Path
+) -> None:
+    page = look(box, f"/jobs/{wrote(box, numbered(50), tmp_path)}")
+    expect(text(page, 50)).to_be_visible()
+    asked = list[str]()
+
+    def search(route: Route) -> None:
+        asked.append(route.request.url)
+        if "from=1&" not in f"{route.request.url}&":
+            return route.continue_()
+        late = {"attempt": 1, "count": 0, "matches": [], "complete": False, "next": 11}
+        return route.fulfill(json=late)
+
+    page.route("**/search?*", search)
+    field = page.get_by_label("search the output")
+    status = page.get_by_role("search").get_by_role("status")
+    field.fill("line 42")
+    field.press("Enter")
+    expect(status).to_have_text("1 of 1")
+    page.get_by_role("button", name="First traceback").click()
+    expect(status).to_have_text("There is no traceback")
+    assert ["from=11" in one for one in asked] == [False, True, False, True]
+    page.unroute_all()
+
+
+def test_a_search_that_fails_says_why(
+    look: Look, box: GrassHome, tmp_path: Path
+) -> None:
+    page = look(box, f"/jobs/{wrote(box, numbered(50), tmp_path)}")
+    expect(text(page, 50)).to_be_visible()
+    field = page.get_by_label("search the output")
+    status = page.get_by_role("search").get_by_role("status")
+    some = {"attempt": 1, "count": 1, "matches": [{"line": 4}], "complete": False}
+    replies = [(200, {**some, "next": 9}), (503, {"detail": "the worker is away"})]
+
+    def search(route: Route) -> None:
+        status, document = replies[0] if len(replies) == 1 else replies.pop(0)
+        route.fulfill(status=status, json=document)
+
+    page.route("**/search?*", search)
+    field.fill("line")
+    field.press("Enter")
+    expect(status).to_have_text("the worker is away")
+    expect(row(page, 4)).to_have_class(re.compile("log-found"))
+    with page.expect_response("**/search?*"):
+        page.get_by_role("button", name="next match").click()
+    expect(status).to_have_text("the worker is away")
+    page.unroute_all()
 
 
 def test_the_first_traceback_is_a_button_away(

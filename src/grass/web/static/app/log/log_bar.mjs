@@ -58,6 +58,7 @@ function Switch({ icon, label, letter, on, onClick }) {
 function Search({ search, field }) {
   const [isPattern, setPattern] = useState(false);
   const { found } = search;
+  const hasNone = !found || (found.complete && !found.count);
   const go = (/** @type {boolean} */ pattern, /** @type {1 | -1} */ way) => {
     const text = field.current?.value ?? "";
     const isSame = found !== null && found.sought.text === text && found.sought.isPattern === pattern;
@@ -86,8 +87,8 @@ function Search({ search, field }) {
       <button type="button" class="quiet mono" aria-pressed=${isPattern} aria-label="search for a pattern"
         title="A regular expression (RE2)" onClick=${onPattern}>.*</button>
       <span class="log-count" role="status">${search.says || (found ? countText(found, search.line) : "")}</span>
-      <button type="button" class="quiet" aria-label="previous match" title="Previous (N)" disabled=${!found?.count} onClick=${() => void search.step(-1)}><${Icon} name="up" /></button>
-      <button type="button" class="quiet" aria-label="next match" title="Next (n)" disabled=${!found?.count} onClick=${() => void search.step(1)}><${Icon} name="down" /></button>
+      <button type="button" class="quiet" aria-label="previous match" title="Previous (N)" disabled=${hasNone} onClick=${() => void search.step(-1)}><${Icon} name="up" /></button>
+      <button type="button" class="quiet" aria-label="next match" title="Next (n)" disabled=${hasNone} onClick=${() => void search.step(1)}><${Icon} name="down" /></button>
     </form>
   `;
 }

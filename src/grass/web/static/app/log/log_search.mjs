@@ -10,6 +10,7 @@ const PAGE = 1000;
  * @typedef {{text: string, isPattern: boolean}} Sought
  * @typedef {{sought: Sought, count: number, complete: boolean, lines: number[], all: boolean}} Found
  * @typedef {{job: number, attempt: number | null, stream: string}} Where
+ * @typedef {{count: number, matches: {line: number}[], complete: boolean, next: number | null}} Reply
  */
 
 /** @param {Where} where @param {(line: number) => void} goTo */
@@ -24,21 +25,45 @@ export function useSearch(where, goTo) {
     setLine(null);
     setSays("");
   };
-  useEffect(clear, [where.job, where.attempt, where.stream]);
+  useEffect(() => {
+    clear();
+    return () => asking.current.abort();
+  }, [where.job, where.attempt, where.stream]);
 
-  const ask = async (/** @type {Record<string, unknown>} */ query) => {
+  /** End the search that goes on, if one does, for another one. */
+  const fresh = () => {
     asking.current.abort();
     asking.current = new AbortController();
-    setSays("Searching…");
+    return asking.current.signal;
+  };
+  /** @param {Record<string, unknown>} query @param {AbortSignal} signal
+   * @returns {Promise<Reply | null>} null: another search began, or the reason is told */
+  const ask = async (query, signal) => {
     const which = { attempt: where.attempt, stream: where.stream === "stderr" ? "stderr" : undefined };
     try {
-      const reply = await read(`/jobs/${where.job}/search`, { ...which, ...query }, asking.current.signal);
-      setSays("");
-      return reply;
+      const reply = await read(`/jobs/${where.job}/search`, { ...which, ...query }, signal);
+      return signal.aborted ? null : reply;
     } catch (error) {
-      if (error instanceof DOMException) return null;
+      if (signal.aborted) return null;
       setSays(error instanceof Problem ? error.message : "the daemon does not answer");
       return null;
+    }
+  };
+  /** Find one line, however many calls that takes, and go there; else say that there is none.
+   * @param {Record<string, unknown>} query @param {string} none */
+  const seek = async (query, none) => {
+    const signal = fresh();
+    setSays("Searching…");
+    for (let from = query.from; ; ) {
+      const reply = await ask({ ...query, from }, signal);
+      if (!reply) return;
+      const found = reply.matches.at(-1);
+      if (found) {
+        setSays("");
+        return arrive(found.line);
+      }
+      if (!goesOn(reply, from)) return setSays(reply.complete ? none : `${none}, as far as line ${reply.next}`);
+      from = reply.next;
     }
   };
   const arrive = (/** @type {number} */ to) => {
@@ -49,33 +74,43 @@ export function useSearch(where, goTo) {
   const begin = async (/** @type {Sought} */ sought) => {
     clear();
     if (!sought.text) return;
-    const reply = await ask({ ...wordsOf(sought), limit: PAGE });
-    if (!reply) return;
-    const lines = reply.matches.map((/** @type {{line: number}} */ one) => one.line);
-    setFound({ sought, count: reply.count, complete: reply.complete, lines, all: reply.complete && lines.length === reply.count });
-    if (lines.length) arrive(lines[0]);
+    const signal = fresh();
+    setSays("Searching…");
+    /** @type {number[]} */
+    const lines = [];
+    let count = 0;
+    for (let from = /** @type {number | null} */ (1); ; ) {
+      const reply = await ask({ ...wordsOf(sought), from, limit: PAGE - lines.length }, signal);
+      if (!reply) return;
+      const { complete } = reply;
+      const isFirst = lines.length === 0;
+      lines.push(...reply.matches.map((one) => one.line));
+      count += reply.count;
+      setFound({ sought, count, complete, lines: [...lines], all: complete && lines.length === count });
+      setSays("");
+      if (isFirst && lines.length) arrive(lines[0]);
+      if (!goesOn(reply, from)) return;
+      from = reply.next;
+    }
   };
   /** @param {1 | -1} way */
   const step = async (way) => {
-    if (!found || !found.count) return;
-    const to = near(found, line ?? 0, way) ?? (await far(found.sought, line ?? 0, way));
-    if (to) arrive(to);
-    else setSays(way > 0 ? "No more matches below" : "No more matches above");
+    if (!found || (found.complete && !found.count)) return;
+    const at = line ?? 0;
+    const to = near(found, at, way);
+    if (to !== null) return arrive(to);
+    const how = way > 0 ? { from: at + 1, count: 0 } : { from: Math.max(1, at), back: 1 };
+    await seek({ ...wordsOf(found.sought), ...how, limit: 1 }, `No more matches ${way > 0 ? "below" : "above"}`);
   };
-  /** @param {Sought} sought @param {number} from @param {1 | -1} way */
-  const far = async (sought, from, way) => {
-    const words = wordsOf(sought);
-    const how = way > 0 ? { from: from + 1, count: 0 } : { from, back: 1 };
-    const reply = await ask({ ...words, ...how, limit: 1 });
-    return reply?.matches.at(-1)?.line ?? null;
-  };
-  const firstTraceback = async () => {
-    const reply = await ask({ traceback: "first" });
-    if (!reply) return;
-    if (reply.matches.length) arrive(reply.matches[0].line);
-    else setSays("There is no traceback");
-  };
+  const firstTraceback = () => seek({ traceback: "first", from: 1 }, "There is no traceback");
   return { found, line, says, begin, step, clear, firstTraceback };
+}
+
+/** Whether there is more to search: a call ends after some seconds, and not always further
+ * than it began.
+ * @param {Reply} reply @param {unknown} from */
+function goesOn(reply, from) {
+  return !reply.complete && reply.next !== null && reply.next !== from;
 }
 
 /** @param {Sought} sought */

@@ -146,7 +146,11 @@ export class LogSource {
     this.told = Math.max(this.told, frame.end);
     if (frame.ended) this.ended = true;
     if (this.state !== "shown") return void this.load();
-    if (!this.busy && frame.end > this.lines.end) this.extend(frame);
+    if (this.problem) {
+      // It can be read again: also lines that were asked for in the meantime.
+      this.problem = "";
+      void this.catchUp();
+    } else if (!this.busy && frame.end > this.lines.end) this.extend(frame);
     return this.changed();
   }
 
