@@ -20,6 +20,7 @@ export class Unreachable extends Error {
   }
 }
 
+const CLOSE_MS = 2000;
 let clockAhead = 0;
 
 /** The daemon's clock now, in milliseconds: ages are counted on one clock. */
@@ -27,13 +28,13 @@ export function daemonNow() {
   return Date.now() + clockAhead;
 }
 
-/** @param {Response} response */
-function readClock(response) {
+/** @param {Response} response @param {number} tookMs */
+function readClock(response, tookMs) {
   const told = Date.parse(response.headers.get("Date") ?? "");
-  // The header has whole seconds: below that, the clocks agree.
-  if (!Number.isNaN(told) && Math.abs(told - Date.now()) > 2000) {
-    clockAhead = told - Date.now();
-  }
+  // The header has whole seconds: below that, the clocks agree. A slow reply tells nothing.
+  if (Number.isNaN(told) || tookMs > CLOSE_MS) return;
+  const ahead = told - Date.now();
+  clockAhead = Math.abs(ahead) > CLOSE_MS ? ahead : 0;
 }
 
 /**
@@ -46,6 +47,7 @@ function readClock(response) {
 export async function send(method, path, body, options = {}) {
   const headers = new Headers(options.headers);
   if (body !== undefined) headers.set("Content-Type", "application/json");
+  const begun = performance.now();
   let response;
   try {
     response = await fetch(PREFIX + path, {
@@ -59,7 +61,7 @@ export async function send(method, path, body, options = {}) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Unreachable();
   }
-  readClock(response);
+  readClock(response, performance.now() - begun);
   return response;
 }
 
