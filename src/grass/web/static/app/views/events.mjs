@@ -4,6 +4,7 @@ import { Problem, read } from "../api.mjs";
 import { Empty } from "../components/empty.mjs";
 import { Table } from "../components/table.mjs";
 import { changeQuery, query } from "../router.mjs";
+import { soon } from "../soon.mjs";
 import { overview } from "../state.mjs";
 import { follow } from "../stream.mjs";
 import { html, useEffect, useState } from "../ui.mjs";
@@ -96,18 +97,21 @@ function useEvents(filter) {
         const found = await newest(filter, reading.signal);
         if (reading.signal.aborted) return;
         setProblem(null);
-        setEvents(found);
+        setEvents((before) => merged((before ?? []).filter((one) => isWanted(one, filter)), found));
       } catch (error) {
         if (error instanceof Problem) setProblem(error);
       }
     };
-    const data = (/** @type {{events: Event[]}} */ { events: come }) => {
+    const { ask, stop: stopAsking } = soon(resync);
+    const data = (/** @type {{events: Event[], more: number}} */ { events: come, more }) => {
+      if (more > 0) return ask();
       const wanted = come.filter((one) => isWanted(one, filter)).reverse();
       if (wanted.length) setEvents((before) => merged(wanted, before ?? []));
+      return undefined;
     };
-    const stop = follow("events", { data, resync });
-    void resync();
-    return () => { stop(); reading.abort(); };
+    const stop = follow("events", { data, resync: ask });
+    ask();
+    return () => { stop(); stopAsking(); reading.abort(); };
   }, [filter.job, filter.kind, known]);
   return { events, problem };
 }
