@@ -15,6 +15,7 @@ from benchmarks.history import history
 from benchmarks.looks import looks
 from benchmarks.memory import memory
 from benchmarks.million import million
+from benchmarks.page import page
 from benchmarks.placement import placement
 from benchmarks.queues import queues
 from benchmarks.remote import remote
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "sampling": sampling,
     "followers": followers,
     "history": history,
+    "page": page,
 }
 
 

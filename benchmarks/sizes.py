@@ -33,12 +33,18 @@ class Sizes:
     measured_s: float = 30.0
     followed_jobs: int = 5_000
     history: int = 100_000
+    listed: int = 5_000
+    log_bytes: int = 200_000_000
+    written_s: int = 10
 
 
 FULL = Sizes()
 QUICK = Sizes(
     followed_jobs=500,
     history=4_000,
+    listed=2_000,
+    log_bytes=2_000_000,
+    written_s=1,
     measured_jobs=8,
     measured_s=3.0,
     throughput_jobs=300,
