@@ -46,7 +46,7 @@ def drawn(
 def test_a_line_has_the_memory_in_four_parts_and_who_is_there() -> None:
     (line,) = drawn(devices(gpu("0")))
     assert line.startswith("gpu 0 ███████▒▒▓░░░░░░░░")
-    assert "44G of 80G" in line
+    assert "34G of 80G" in line
     assert "50%" in line
     assert line.endswith("7 fit, X (pid 2)")
 
@@ -91,3 +91,11 @@ def test_gpus_of_several_machines_have_its_name() -> None:
         ]
     }
     assert [line.split()[:2] for line in drawn(both)] == [["desk", "0"], ["rack", "0"]]
+
+
+def test_what_is_used_is_told_without_what_is_only_reserved() -> None:
+    (line,) = drawn(devices(gpu("0")))
+    assert " 34G of 80G" in line
+    unknown = {**gpu("0")["memory"], "jobs": None}
+    (line,) = drawn(devices(gpu("0", memory=unknown)))
+    assert " ? of 80G" in line

@@ -298,3 +298,14 @@ def test_nothing_of_a_job_reaches_the_terminal_as_a_sequence(
         assert "\x9b" not in at.text()
 
     play(shared, scene, LARGE)
+
+
+def test_what_a_job_uses_fits_into_the_pane_of_a_usual_terminal(
+    shared: GrassHome,
+) -> None:
+    shared.enqueue("--require", "{gpu:0.5, vram:'20G'}", "--", "use-gpu", "12G")
+
+    async def scene(at: Play) -> None:
+        await at.shows("gpu 0 utilization", "PEAK", "12.0 GiB  12.0 GiB")
+
+    play(shared, scene, (120, 40))

@@ -92,16 +92,17 @@ def _first(gpu: Document, head: Styled, width: int, signs: Signs) -> Styled:
     bar_cells = 18 if width < _WIDE else 24 if width < _WIDER else 34
     memory = gpu["memory"]
     line = head + memory_bar(memory, bar_cells, signs)
-    line += Styled((f" {_held(memory):>5} of {size(memory['total']):<6}", ""))
+    line += Styled((f" {_used(memory):>5} of {size(memory['total']):<6}", ""))
     line += _busy(gpu, signs)
     if width >= _WIDE:
         line += Styled((_warmth(gpu, signs), "dim"))
     return line + _who(gpu)
 
 
-def _held(memory: Document) -> str:
-    known = [memory[part] for part in PARTS if part != "free"]
-    return size(sum(one or 0 for one in known))
+def _used(memory: Document) -> str:
+    if memory["jobs"] is None:
+        return "?"
+    return size(memory["jobs"] + (memory["strangers"] or 0))
 
 
 def _busy(gpu: Document, signs: Signs) -> Styled:

@@ -85,7 +85,7 @@ class JobPane(Horizontal):
         known, job = self.app.state.job, self._job
         if known is not None and job is not None and known["id"] == job["id"]:
             job = known
-        width = max(20, self._details.size.width - 2)
+        width = max(20, self._details.size.width)
         self._details.put(from_printed(summary(job, width, self.app)))
         self._log_title.put(Text(self._title(), "dim"))
 
