@@ -116,7 +116,7 @@ def test_no_form_menu_or_message_obeys_one(look: Look, place: Place) -> None:
     harmless(page)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Actions").click()
-    page.get_by_role("menuitem", name="Forget").click()
+    page.get_by_role("menuitem", name="Remove").click()
     expect(page.get_by_role("dialog")).to_contain_text(NAME)
     harmless(page)
     page.keyboard.press("Escape")

@@ -36,7 +36,7 @@ class Access(NamedTuple):
 
     @property
     def may_enqueue(self) -> bool:
-        """Whether jobs may be added."""
+        """Whether jobs may be enqueued."""
         return "submit" in self.rights
 
 
@@ -108,7 +108,7 @@ ACTIONS: Sequence[Action] = (
     Action("interrupt", "Send SIGINT", "sent SIGINT", "i", "I", "POST /jobs/signal", "signal", _in("running"), _signal(signal.SIGINT), True),  # noqa: E501
     Action("terminate", "Send SIGTERM", "sent SIGTERM", "t", "T", "POST /jobs/signal", "signal", _in("running"), _signal(signal.SIGTERM), True),  # noqa: E501
     Action("kill", "Kill now", "killed", "k", "K", "POST /jobs/cancel", "cancel", _in("running"), _kill, True),  # noqa: E501
-    Action("remove", "Forget, with its output", "forgotten", "d", "D", "POST /jobs/remove", "remove", _in(*ENDED_STATES), Client.remove, True),  # noqa: E501
+    Action("remove", "Remove, with its output", "removed", "d", "D", "POST /jobs/remove", "remove", _in(*ENDED_STATES), Client.remove, True),  # noqa: E501
 )
 # fmt: on
 
