@@ -7,6 +7,7 @@ their numbers; a search is made where the output is, over the whole file.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -58,6 +59,8 @@ class LogScreen(Screen[None]):
         self._count = 0
         """How many match in all."""
         self._at = -1
+        self._left: int | None = None
+        """The line from which on it is still to be searched; None: from none."""
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
@@ -112,11 +115,15 @@ class LogScreen(Screen[None]):
             told.append(self._told_found())
         if view.is_over:
             told.append("ended")
+        elif self.app.state.is_paused:
+            told.append("paused: p goes on")
         else:
             told.append("follows" if view.follows else "scrolled up: G follows again")
         return ", ".join(told)
 
     def _told_found(self) -> str:
+        if self._left is not None:
+            return f"searching `{self._words}`, {self._count:,} so far"
         if not self._found:
             return f"`{self._words}` is not in it"
         more = f" of {self._count:,}" if self._count else ""
@@ -136,10 +143,14 @@ class LogScreen(Screen[None]):
         def taken(document: Document) -> None:
             self._is_reading = False
             take(document)
+            self._search()
 
         def refused(why: str) -> None:
             self._is_reading = False
             self.app.complain(why)
+            if path == "search":
+                self._look_for("")
+            self._search()
 
         self.app.ask(read, taken, refused)
 
@@ -192,15 +203,32 @@ class LogScreen(Screen[None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Look for a text in the whole output."""
         self._close_line()
-        self._words, self._found, self._at = event.value, [], -1
-        self.view.mark(event.value)
-        if event.value:
-            asked = {"text": event.value, "limit": MOST_FOUND}
-            self._read("search", self._take_found, **asked)
+        self._look_for(event.value)
+        self._search()
 
-    def _take_found(self, answer: Document) -> None:
-        self._found = [one["line"] for one in answer["matches"]]
-        self._count = answer["count"]
+    def _look_for(self, words: str) -> None:
+        """Forget what was found, and begin anew at the first line."""
+        self._words, self._found, self._at, self._count = words, [], -1, 0
+        self._left = 1 if words else None
+        self.view.mark(words)
+
+    def _search(self) -> None:
+        """Go on to search, if there is more and nothing else is read."""
+        if self._left is not None:
+            asked = {"text": self._words, "limit": MOST_FOUND, "from": self._left}
+            self._read("search", partial(self._take_found, self._words), **asked)
+
+    def _take_found(self, words: str, answer: Document) -> None:
+        if words != self._words or self._left is None:
+            return  # Something else is looked for by now.
+        room = MOST_FOUND - len(self._found)
+        self._found += [one["line"] for one in answer["matches"]][:room]
+        self._count += answer["count"]
+        self._left = None if answer["complete"] else answer["next"]
+        if self._left is None and self._at < 0:
+            self._go_to_first()
+
+    def _go_to_first(self) -> None:
         before = [line for line in self._found if line <= self.view.top]
         # The newest one where the end is seen, else the next one from here on.
         at_end = self.view.follows or self.view.is_over
@@ -246,7 +274,6 @@ class LogScreen(Screen[None]):
         if self.query_one("#search").display:
             self._close_line()
         elif self._words:
-            self._words = ""
-            self.view.mark("")
+            self._look_for("")
         else:
             self.app.action_leave()

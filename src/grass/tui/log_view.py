@@ -7,6 +7,8 @@ either edge. A text that is looked for is marked.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
@@ -19,6 +21,9 @@ from grass.cli.printing.styled import cells
 from grass.tui.output_follower import OutputFollower
 from grass.tui.output_lines import OutputLines, coloured, plain
 
+if TYPE_CHECKING:
+    from grass.tui.app import TopApp
+
 LOOK_S = 0.2
 _MEASURED = 200
 """How many of the newest lines are measured for the width."""
@@ -28,6 +33,8 @@ _HERE = Style(reverse=True, bold=True, color="yellow")
 
 class LogView(ScrollView, can_focus=True):
     """The output of one job."""
+
+    app: TopApp
 
     follows: reactive[bool] = reactive(True)
     """Whether the newest line stays in sight."""
@@ -62,6 +69,8 @@ class LogView(ScrollView, can_focus=True):
         """The number of the line that was gone to."""
         self._first: int | None = None
         self._follower: OutputFollower | None = None
+        self._is_new = True
+        """Whether nothing was looked for yet; it is also while the screen is paused."""
         self._lines: list[str] = []
         self._widest = 0
 
@@ -81,6 +90,7 @@ class LogView(ScrollView, can_focus=True):
             self._follower.close()
         self._follower = follower
         self.note, self.is_over, self.is_end = "", False, True
+        self._is_new = True
         self._begin(None)
         self.follows = True
         self._lay_out()
@@ -101,7 +111,9 @@ class LogView(ScrollView, can_focus=True):
             self._first -= len(lines)
             self.text.put_before(lines)
             self._lay_out()
-            self.scroll_to(y=self.scroll_y + len(lines), animate=False, immediate=True)
+            self.scroll_to(
+                y=self.scroll_y + len(lines), animate=False, immediate=True, force=True
+            )
 
     def add_after(self, lines: list[str]) -> None:
         """Add the lines after those that are there."""
@@ -139,7 +151,7 @@ class LogView(ScrollView, can_focus=True):
 
     def _centre(self, line: int) -> None:
         place = line - (self.first or 1) - self.size.height // 2
-        self.scroll_to(y=max(0, place), animate=False, immediate=True)
+        self.scroll_to(y=max(0, place), animate=False, immediate=True, force=True)
         self.refresh()
 
     def mark(self, words: str) -> None:
@@ -188,9 +200,11 @@ class LogView(ScrollView, can_focus=True):
 
     def _take(self) -> None:
         """Take over what was written since the last look."""
-        if self._follower is None:
+        paused = self.app.state.is_paused
+        if self._follower is None or (paused and not self._is_new):
             return
         written = self._follower.take()
+        self._is_new = paused and not (written.data or written.note or written.is_over)
         changed = (written.note, written.is_over) != (self.note, self.is_over)
         self.note, self.is_over = written.note, written.is_over
         if written.is_anew:
@@ -215,7 +229,9 @@ class LogView(ScrollView, can_focus=True):
 
     def _keep_up(self) -> None:
         if self.follows:
-            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True)
+            self.scroll_to(
+                y=self.max_scroll_y, animate=False, immediate=True, force=True
+            )
 
     def on_resize(self) -> None:
         """Keep the newest line in sight."""

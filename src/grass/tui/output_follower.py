@@ -20,6 +20,8 @@ from grass.tui.reader import AWAY, Connect, Reader, Thread, why_lost
 PAGE = 1_000
 """Lines that are read at a time of what was written before."""
 AGAIN_S = 1.0
+MOST_WAITING = 1 << 22
+"""In bytes: beyond what so much waits to be taken, no more is read."""
 
 
 class Written(NamedTuple):
@@ -69,6 +71,7 @@ class OutputFollower:
         """Return what was written since the last call."""
         with self._changed:
             data, self._pieces = b"".join(self._pieces), []
+            self._changed.notify_all()
             # What is known stays on the screen until something takes its place.
             anew = self._is_anew and bool(data)
             self._is_anew = self._is_anew and not data
@@ -116,7 +119,11 @@ class OutputFollower:
             except GrassError:
                 return None
             self._begin_anew(page["first"])
-            self._add("".join(f"{line}\n" for line in page["lines"]).encode())
+            # What follows may go on with the last line.
+            end = "" if page["open"] else "\n"
+            self._add(
+                ("\n".join(page["lines"]) + end).encode() if page["lines"] else b""
+            )
             if page["first"] is not None:
                 break
         return page
@@ -134,6 +141,10 @@ class OutputFollower:
             self._note = ""
             if piece:
                 self._pieces.append(piece)
+            self._changed.wait_for(lambda: self._is_closed or not self._is_full())
+
+    def _is_full(self) -> bool:
+        return sum(map(len, self._pieces)) > MOST_WAITING
 
     def _begin_anew(self, first: int | None) -> None:
         with self._changed:
