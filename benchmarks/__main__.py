@@ -24,6 +24,7 @@ from benchmarks.rounds import run_rounds
 from benchmarks.sampling import sampling
 from benchmarks.scratch import HERE
 from benchmarks.sizes import FULL, QUICK, Sizes
+from benchmarks.tasks import task_arrays, task_memory, tasks
 from benchmarks.throughput import throughput
 from benchmarks.verbs import verbs
 
@@ -46,6 +47,9 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "followers": followers,
     "history": history,
     "page": page,
+    "tasks": tasks,
+    "task-arrays": task_arrays,
+    "task-memory": task_memory,
 }
 
 

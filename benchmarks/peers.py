@@ -19,7 +19,12 @@ from benchmarks.scratch import HERE, scratch_folder
 
 Command = Sequence[str | Path]
 HYPERQUEUE = "hyperqueue==0.27.*"
+GRAIN, RAY, DASK = "grain-scheduler==0.17.*", "ray", "dask[distributed]"
+NUMPY = "numpy"
 _PEERS = HERE / ".peers"
+_TASK_PEERS = HERE / ".task-peers"
+TASKS_PYTHON = _TASK_PEERS / "bin" / "python"
+"""An environment with Grass and the peers whose tasks are measured."""
 _PYTHON = _PEERS / "bin" / "python"
 
 
@@ -35,6 +40,16 @@ def install_hyperqueue() -> None:
         return
     _install([sys.executable, "-m", "venv", "--clear", _PEERS], "HyperQueue")
     _install([_PYTHON, "-m", "pip", "install", "--quiet", HYPERQUEUE], "HyperQueue")
+
+
+def install_for_tasks(package: str) -> None:
+    """Add a package to the environment in which tasks are measured."""
+    if not TASKS_PYTHON.exists():
+        _install([sys.executable, "-m", "venv", _TASK_PEERS], "its environment")
+    pip: Command = [TASKS_PYTHON, "-m", "pip", "install", "--quiet"]
+    # Grain uses a module that newer releases of setuptools lack.
+    _install([*pip, "--editable", HERE.parent, NUMPY, "setuptools<80"], "Grass")
+    _install([*pip, package], package)
 
 
 def install_spooler() -> None:

@@ -36,10 +36,16 @@ class Sizes:
     listed: int = 5_000
     log_bytes: int = 200_000_000
     written_s: int = 10
+    tasks: int = 20_000
+    task_arrays: int = 10
+    pending_tasks: int = 100_000
 
 
 FULL = Sizes()
 QUICK = Sizes(
+    tasks=1_000,
+    task_arrays=2,
+    pending_tasks=5_000,
     followed_jobs=500,
     history=4_000,
     listed=2_000,
