@@ -67,6 +67,7 @@ class Pages {
 
   /** Read as many rows as are shown, from the first on. */
   async first() {
+    this.isOld = false;
     await this.reading(async () => {
       const { begin } = this;
       const { jobs } = this.shown;
@@ -114,7 +115,6 @@ class Pages {
     const begun = Date.now();
     const { begin } = this;
     this.isReading = true;
-    this.isOld = false;
     try {
       await doing();
     } catch (error) {
@@ -124,9 +124,10 @@ class Pages {
       this.isReading = false;
       this.readyAt = Date.now() + Math.max(PAUSE_MS, SLOWER * (Date.now() - begun));
     }
-    if (begin !== this.begin) void this.first();
-    else if (this.wantsMore) void this.more();
-    else if (this.isOld) this.soon();
+    if (begin !== this.begin) return void this.first();
+    if (this.wantsMore) void this.more();
+    if (this.isOld) this.soon();
+    return undefined;
   }
 
   /** Read anew: now, or when enough time has passed since the last reading. */
@@ -134,7 +135,8 @@ class Pages {
     this.isOld = true;
     if (this.isReading || this.ending.signal.aborted) return;
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.first(), Math.max(0, this.readyAt - Date.now()));
+    const read = () => void (this.isReading || this.first());
+    this.timer = setTimeout(read, Math.max(0, this.readyAt - Date.now()));
   }
 
   /** @param {{jobs: Job[], removed: number[], more: number}} frame */
