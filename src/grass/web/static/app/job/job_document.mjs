@@ -1,6 +1,7 @@
 // One job as it is now: read with what it uses, and anew when the stream tells of it.
 
 import { Problem, read } from "../api.mjs";
+import { soon } from "../soon.mjs";
 import { follow } from "../stream.mjs";
 import { useEffect, useState } from "../ui.mjs";
 
@@ -12,26 +13,24 @@ export function useJob(id) {
   const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
   useEffect(() => {
     const reading = new AbortController();
-    let asked = 0;
     const again = async () => {
-      const mine = ++asked;
       try {
         const found = await read(`/jobs/${id}`, { usage: 1 }, reading.signal);
-        if (mine !== asked) return;
         setJob(found);
         setProblem(null);
       } catch (error) {
         // Without the daemon the page keeps what it had, and says how old that is.
-        if (error instanceof Problem && mine === asked) setProblem(error);
+        if (error instanceof Problem) setProblem(error);
       }
     };
     const data = (/** @type {{jobs: Job[], removed: number[], more: number}} */ changed) => {
       const isMeant = changed.jobs.some((one) => String(one.id) === id) || changed.removed.some((one) => String(one) === id);
-      if (isMeant || changed.more > 0) void again();
+      if (isMeant || changed.more > 0) ask();
     };
-    void again();
-    const stop = follow("jobs", { data, resync: again });
-    return () => { stop(); reading.abort(); };
+    const { ask, stop: stopAsking } = soon(again);
+    ask();
+    const stop = follow("jobs", { data, resync: ask });
+    return () => { stop(); stopAsking(); reading.abort(); };
   }, [id]);
   return { job, problem };
 }

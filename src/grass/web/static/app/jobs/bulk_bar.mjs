@@ -76,7 +76,8 @@ function matchingItems(words, totals) {
 
 /** @param {Action} action @param {string[]} words @param {number} count */
 async function actOnMatching(action, words, count) {
-  const about = plural(count, "job");
+  // The states do not tell which of the jobs are one's own.
+  const about = `${session.value?.rights.includes(action.right) ? "" : "up to "}${plural(count, "job")}`;
   const yes = await ask({
     title: `${action.label}?`,
     text: `${about} that ${words.join(" ")} means, also those that are not on this page`,

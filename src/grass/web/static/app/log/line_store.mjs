@@ -91,6 +91,7 @@ export class LineStore {
       if (Math.abs(line - center) <= KEPT / 2) continue;
       this.texts.delete(line);
       this.cut.delete(line);
+      this.styles.known.delete(line);
     }
   }
 }

@@ -7,7 +7,7 @@ import { StateMark } from "../components/state_mark.mjs";
 import { devices, now } from "../state.mjs";
 import { html } from "../ui.mjs";
 import { ago, asked, brief, clock, ending, inLocalTime, label, ran, rough, size, stateOf, units } from "../words.mjs";
-import { ends, explanationOf } from "./readings.mjs";
+import { ends, failings, starts } from "./readings.mjs";
 
 /**
  * @typedef {import("../documents.mjs").Job} Job
@@ -81,7 +81,7 @@ export function RunningRow({ job, workers }) {
 
 /** @param {{job: Job, array: JobArray | null}} props */
 export function NextRow({ job, array }) {
-  const start = explanationOf(job)?.estimated_start_at ?? null;
+  const start = starts.value[job.id]?.told.estimated_start_at ?? null;
   const title = array
     ? html`<span class="id">${array.id}-${array.last}</span> ${array.name}`
     : undefined;
@@ -111,7 +111,7 @@ function endedOf(array) {
 
 /** @param {{job: Job}} props */
 export function FailedRow({ job }) {
-  const lines = explanationOf(job)?.last_lines ?? [];
+  const lines = failings.value[job.id]?.told.last_lines ?? [];
   const last = lines.filter((line) => line.trim()).at(-1);
   const how = job.reason ? inLocalTime(job.reason, now.value) : ending(job) || job.state;
   return html`

@@ -1,6 +1,7 @@
 // What runs, what is next, what failed, and the queues. All of it keeps its place while
 // somebody points at any of it.
 
+import { queryText } from "../api.mjs";
 import { useSteady, WaitingChip } from "../components/steady.mjs";
 import { Menu, itemsFor } from "../components/menu.mjs";
 import { StateShape } from "../components/state_mark.mjs";
@@ -8,7 +9,7 @@ import { useKeys } from "../keys.mjs";
 import { html, useRef } from "../ui.mjs";
 import { UNSTARTED } from "../words.mjs";
 import { FailedRow, NextRow, RunningRow } from "./job_rows.mjs";
-import { useEnds, useExplanations, useFailures } from "./readings.mjs";
+import { starts, useEnds, useExplanations, useFailures } from "./readings.mjs";
 
 /**
  * @typedef {import("../documents.mjs").Job} Job
@@ -53,7 +54,7 @@ export function Lists({ shown }) {
   const { rows, waiting, handlers, showNow } = useSteady(linesOf(shown, failed ?? []), keyOf, latest);
   const part = (/** @type {Line["part"]} */ name) => rows.filter((one) => one.part === name);
   useEnds(part("running").map((one) => one.job));
-  useExplanations(part("next").slice(0, EXPLAINED).map((one) => one.job));
+  useExplanations(starts, part("next").slice(0, EXPLAINED).map((one) => one.job));
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   useRowKeys(box);
   const waits = counts.queued + counts.waiting + counts.held;
@@ -64,10 +65,10 @@ export function Lists({ shown }) {
         nothing=${waits ? "Nothing runs at the moment." : "Nothing runs, and nothing waits."}>
         ${part("running").map((one) => html`<${RunningRow} key=${keyOf(one)} job=${one.job} workers=${shown.workers.length} />`)}
       <//>
-      <${Part} name="next" title="Next up" count=${waits} select="state:queued" nothing="Nothing waits: the next job starts at once.">
+      <${Part} name="next" title="Next up" count=${waits} select="state:queued state:waiting state:held" nothing="Nothing waits: the next job starts at once.">
         ${part("next").map((one) => html`<${NextRow} key=${keyOf(one)} job=${one.job} array=${one.array} />`)}
       <//>
-      <${Part} name="failed" title="Last failures" count=${counts.failed + counts.lost} select="state:failed" nothing="Nothing has failed.">
+      <${Part} name="failed" title="Last failures" count=${counts.failed + counts.lost} select="state:failed state:lost" nothing="Nothing has failed.">
         ${part("failed").map((one) => html`<${FailedRow} key=${keyOf(one)} job=${one.job} />`)}
       <//>
       <${Queues} queues=${shown.queues} />
@@ -82,7 +83,7 @@ function Part({ name, title, count, select, nothing, children }) {
     <section class=${`part-${name}-list`} aria-label=${title}>
       <div class="section-head">
         <h2>${title}</h2><span class="muted">${count || ""}</span>
-        ${count > 0 && html`<a href=${`/jobs?select=${select}`} aria-label=${`all of: ${title}`}>all</a>`}
+        ${count > 0 && html`<a href=${`/jobs${queryText({ select })}`} aria-label=${`all of: ${title}`}>all</a>`}
       </div>
       ${some ? html`<ul class="card rows">${children}</ul>` : html`<p class="card note muted">${nothing}</p>`}
     </section>

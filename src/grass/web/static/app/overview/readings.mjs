@@ -4,8 +4,9 @@
 
 import { call, daemonNow, read } from "../api.mjs";
 import { inSlots } from "../components/sparkline.mjs";
+import { soon } from "../soon.mjs";
 import { now } from "../state.mjs";
-import { signal, useEffect } from "../ui.mjs";
+import { signal, useEffect, useRef } from "../ui.mjs";
 
 /**
  * @typedef {import("../documents.mjs").Job} Job
@@ -53,6 +54,25 @@ export function useHistory(worker, unit) {
   return histories.value[`${worker}/${unit}`] ?? null;
 }
 
+/** Read soon after `key` changed. @param {string} key @param {() => Promise<void>} reading */
+function useSoon(key, reading) {
+  const latest = useRef(reading);
+  latest.current = reading;
+  const asking = useRef(/** @type {ReturnType<typeof soon> | null} */ (null));
+  useEffect(() => {
+    const mine = soon(() => latest.current());
+    asking.current = mine;
+    return mine.stop;
+  }, []);
+  useEffect(() => asking.current?.ask(), [key]);
+}
+
+/** What is known of jobs that are shown: a tab may be open for weeks.
+ * @template T @param {Record<number, T>} known @param {Job[]} jobs @returns {Record<number, T>} */
+function onlyOf(known, jobs) {
+  return Object.fromEntries(jobs.filter(({ id }) => id in known).map(({ id }) => [id, known[id]]));
+}
+
 /**
  * When running jobs may end, by id, as far as earlier runs tell.
  * @type {import("../../vendor/signals.mjs").Signal<Record<number, string | null>>}
@@ -61,49 +81,42 @@ export const ends = signal({});
 
 /** @param {Job[]} running */
 export function useEnds(running) {
-  const ids = running.map((job) => job.id);
-  useEffect(() => {
-    for (const id of ids.filter((one) => !(one in ends.value))) {
-      call("POST", "/jobs/estimate", { select: [String(id)] }).then(
-        ({ ends_at: end }) => { ends.value = { ...ends.value, [id]: end }; },
-        () => {},
-      );
+  useSoon(running.map((job) => job.id).join(), async () => {
+    ends.value = onlyOf(ends.value, running);
+    for (const { id } of running.filter((job) => !(job.id in ends.value))) {
+      const told = await call("POST", "/jobs/estimate", { select: [String(id)] }).catch(() => null);
+      if (told) ends.value = { ...ends.value, [id]: told.ends_at };
     }
-  }, [ids.join()]);
+  });
 }
 
 /**
- * Explanations of jobs: of those in line for their start, of those that failed for their
- * last lines.
- * @type {import("../../vendor/signals.mjs").Signal<Record<string, Explanation>>}
+ * Explanations by id, each of a version of its job.
+ * @typedef {import("../../vendor/signals.mjs").Signal<Record<number, {version: string, told: Explanation}>>} Explanations
  */
-export const explanations = signal({});
 
-/** @param {Job} job */
-export function explanationOf(job) {
-  return explanations.value[versionOf(job)] ?? explanations.value[`last ${job.id}`] ?? null;
-}
+/** Of jobs in line, for their start. @type {Explanations} */
+export const starts = signal({});
+/** Of jobs that failed, for their last lines. @type {Explanations} */
+export const failings = signal({});
 
-/** What an explanation is of: another state or reason of a job gets another one.
- * @param {Job} job */
+/** Another state or reason of a job gets another explanation. @param {Job} job */
 function versionOf(job) {
   return `${job.id} ${job.state} ${job.reason} ${job.finished_at}`;
 }
 
-/** @param {Job[]} jobs @param {unknown} again */
-export function useExplanations(jobs, again = null) {
-  const versions = jobs.map(versionOf);
-  useEffect(() => {
-    for (const [place, version] of versions.entries()) {
-      const { id } = jobs[place];
-      read(`/jobs/${id}/explain`).then(
-        (told) => {
-          explanations.value = { ...explanations.value, [version]: told, [`last ${id}`]: told };
-        },
-        () => {},
-      );
+/** @param {Explanations} known @param {Job[]} jobs */
+export function useExplanations(known, jobs) {
+  useSoon(jobs.map(versionOf).join("\n"), async () => {
+    known.value = onlyOf(known.value, jobs);
+    for (const job of jobs) {
+      const version = versionOf(job);
+      // When a job may start depends on others too; how one ended does not.
+      if (job.finished_at && known.value[job.id]?.version === version) continue;
+      const told = await read(`/jobs/${job.id}/explain`).catch(() => null);
+      if (told) known.value = { ...known.value, [job.id]: { version, told } };
     }
-  }, [versions.join("\n"), again]);
+  });
 }
 
 /** @type {import("../../vendor/signals.mjs").Signal<Job[] | null>} */
@@ -111,14 +124,13 @@ export const failures = signal(null);
 
 /** Read the last failures when their number changes. @param {number | undefined} count */
 export function useFailures(count) {
-  useEffect(() => {
+  useSoon(String(count), async () => {
     if (count === undefined) return;
-    read("/jobs", { state: ["failed", "lost"], order: "-ended", limit: MOST_FAILURES }).then(
-      ({ jobs }) => { failures.value = jobs; },
-      () => {},
-    );
-  }, [count]);
-  useExplanations(failures.value ?? []);
+    const wanted = { state: ["failed", "lost"], order: "-ended", limit: MOST_FAILURES };
+    const told = await read("/jobs", wanted).catch(() => null);
+    if (told) failures.value = told.jobs;
+  });
+  useExplanations(failings, failures.value ?? []);
   return failures.value;
 }
 
