@@ -112,7 +112,7 @@ def test_a_page_without_a_stream_asks_again(page: Page, box: GrassHome) -> None:
     expect(jobs.get_by_role("link", name="1 running")).to_be_visible()
 
 
-def test_a_revoked_browser_is_told_how_to_sign_in(look: Look, cold: GrassHome) -> None:
+def test_a_revoked_browser_is_told_how_to_log_in(look: Look, cold: GrassHome) -> None:
     cold.ok("start")
     page = look(cold)
     live = page.get_by_role("button", name=re.compile("^Live"))
@@ -120,12 +120,12 @@ def test_a_revoked_browser_is_told_how_to_sign_in(look: Look, cold: GrassHome) -
     page.context.clear_cookies()
     page.keyboard.press("p")
     page.keyboard.press("p")
-    expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+    expect(page.get_by_role("heading", name="You are logged out")).to_be_visible()
     expect(page.get_by_text("grass web", exact=True)).to_be_visible()
     assert violations(page) == []
 
 
-def test_who_signs_out_is_signed_out_in_every_tab(look: Look, cold: GrassHome) -> None:
+def test_who_logs_out_is_logged_out_in_every_tab(look: Look, cold: GrassHome) -> None:
     cold.ok("start")
     page = look(cold)
     other = page.context.new_page()
@@ -133,11 +133,13 @@ def test_who_signs_out_is_signed_out_in_every_tab(look: Look, cold: GrassHome) -
     live = re.compile("^Live")
     for one in (page, other):
         expect(one.get_by_role("button", name=live)).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name=re.compile("^Paused"))).to_be_visible()
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox").fill("sign out")
+    page.get_by_role("combobox").fill("log out")
     page.keyboard.press("Enter")
     for one in (page, other):
-        expect(one.get_by_role("heading", name="You are signed out")).to_be_visible()
+        expect(one.get_by_role("heading", name="You are logged out")).to_be_visible()
 
 
 def test_a_theme_is_kept(page: Page) -> None:

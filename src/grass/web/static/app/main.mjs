@@ -4,7 +4,7 @@ import { Problem, Unreachable } from "./api.mjs";
 import { Empty } from "./components/empty.mjs";
 import { matches, path, startRouter } from "./router.mjs";
 import { Shell } from "./shell.mjs";
-import { SignedOut } from "./signed_out.mjs";
+import { LoggedOut } from "./logged_out.mjs";
 import { followOverview, readSession } from "./state.mjs";
 import { connection, startStream } from "./stream.mjs";
 import { loadStyle } from "./style_sheets.mjs";
@@ -52,7 +52,7 @@ function Page() {
     if (found) load(found.view);
     document.title = found ? `${found.view.title} · grass` : "grass";
   }, [found?.view.id]);
-  if (connection.value.state === "signed out") return html`<${SignedOut} />`;
+  if (connection.value.state === "logged out") return html`<${LoggedOut} />`;
   return html`
     <${Shell} view=${found?.view}>
       ${!found && html`<${Empty} title="There is no such page" link="/" linkText="Overview" />`}

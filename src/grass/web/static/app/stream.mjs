@@ -11,7 +11,7 @@ import { signal } from "./ui.mjs";
 
 /**
  * @typedef {{data?: (document: any) => void, resync?: () => void}} Follower
- * @typedef {{state: "live" | "paused" | "reconnecting" | "offline" | "signed out",
+ * @typedef {{state: "live" | "paused" | "reconnecting" | "offline" | "logged out",
  *   since: number, retryAt: number | null, polling: boolean}} Connection
  */
 
@@ -87,6 +87,13 @@ export function togglePause() {
   } else connect();
 }
 
+/** Follow nothing any more: the session has ended, also that of a tab that was paused. */
+export function endStream() {
+  paused = true;
+  rest();
+  tell("logged out");
+}
+
 export function reconnectNow() {
   if (!paused && connection.value.state !== "live") connect();
 }
@@ -119,7 +126,7 @@ async function connect() {
   try {
     if (!(await takePlace())) return await poll(mine);
     const response = await request(mine);
-    if (response.status === 401) return tell("signed out");
+    if (response.status === 401) return tell("logged out");
     if (response.status === 404 || response.status === 405) return await poll(mine);
     if (!response.ok || !response.body) throw await problemOf(response);
     await readFrames(response.body, mine);
@@ -200,7 +207,7 @@ function welcome(hello) {
 /** Have everything read once, and try for a stream again. @param {AbortController} mine */
 async function poll(mine) {
   const response = await fetch(`${PREFIX}/session`, { signal: mine.signal, cache: "no-store" });
-  if (response.status === 401) return tell("signed out");
+  if (response.status === 401) return tell("logged out");
   if (!response.ok) throw await problemOf(response);
   failures = 0;
   tell("live", { polling: true });

@@ -7,7 +7,7 @@ import { Dialog } from "./dialog.mjs";
 import { StateMark } from "./state_mark.mjs";
 import { navigate } from "../router.mjs";
 import { overview } from "../state.mjs";
-import { signOut } from "../signed_out.mjs";
+import { logOut } from "../logged_out.mjs";
 import { nextTheme } from "../theme.mjs";
 import { html, useEffect, useId, useState } from "../ui.mjs";
 import { VIEWS } from "../views.mjs";
@@ -31,7 +31,7 @@ function offers() {
     ...queues.flatMap((queue) => actionOffers("queue", queue, ` queue ${queue.name}`))];
   const own = [
     { key: "theme", text: "Change the theme", kind: "action", run: nextTheme },
-    { key: "sign out", text: "Sign out of this page", kind: "action", run: signOut },
+    { key: "log out", text: "Log out of this page", kind: "action", run: logOut },
   ];
   return [...views, ...(overview.value?.jobs ?? []).map(jobOffer), ...actions, ...own];
 }
