@@ -10,6 +10,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "tasks"
 PRINTED = {
     "sweep.py": "best of 9: rate 0.01, layers 3, loss 0\n",
     "tree.py": "the sum is 499500\n",
+    "grid_search.py": "best: {'n_neighbors': 5}\n",
     "own_resource.py": "10 calls, at most 2 at a time\n",
 }
 
