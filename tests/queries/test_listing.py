@@ -175,3 +175,13 @@ def test_an_overview_of_a_queue_has_the_totals_of_that_queue(
     assert found.listing.totals == {QUEUED: 1, RUNNING: 1}
     assert found.totals == {QUEUED: 2, RUNNING: 1}
     assert found.queues["q"] == {QUEUED: 1, RUNNING: 1}
+
+
+def test_a_picture_may_have_fewer_running_jobs_and_counts_all(
+    store: SqliteStore,
+) -> None:
+    fill(store, [a_job(n, state=RUNNING) for n in range(1, 9)])
+    found = picture(store, None, members=False, running=3)
+    assert ids(found.listing) == [1, 2, 3]
+    assert found.listing.left_out == {RUNNING: 5}
+    assert found.totals == {RUNNING: 8}

@@ -18,6 +18,8 @@ from grass.store.interface import ArrayTotals, JobDetails
 
 RUNNING_SHOWN, WAITING_SHOWN, RECENT_SHOWN = 1000, 20, 10
 """How many rows an overview has at most, of each kind."""
+FOLLOWED_RUNNING = 200
+"""How many running jobs are sent to those who follow, each time that one changes."""
 MEMBERS_SHOWN = 3
 """How many members of an array are read that start next, and that ended last."""
 _WAITING = (JobState.QUEUED, JobState.WAITING, JobState.HELD)
@@ -97,9 +99,11 @@ def listing(store: Store, wanted: JobFilter, rows: Rows) -> Listing:
     return _Reading(store, wanted, rows).listing()
 
 
-def picture(store: Store, queue: str | None, *, members: bool) -> Picture:
+def picture(
+    store: Store, queue: str | None, *, members: bool, running: int = RUNNING_SHOWN
+) -> Picture:
     """Read what an overview shows, of one queue or of all."""
-    found = listing(store, JobFilter(queue=queue), Rows(members=members))
+    found = listing(store, JobFilter(queue=queue), Rows(running, members=members))
     queues = store.queue_counts()
     for one in found.jobs:
         if is_ahead(one.job, last_attempt(one)):

@@ -117,7 +117,7 @@ async def timeline(
     lanes = lanes_of(broker.state, window.worker)
     running = running_spans(broker.state, now)
     most = MOST_COUNTED if with_totals else MOST_READ
-    collected = await broker.read(
+    collected = await broker.scan(
         partial(
             collect,
             collected=Collected(window, lanes, most_bars),

@@ -130,10 +130,15 @@ async def page(request: Request) -> JsonObject:
     if limit < 1:
         raise UsageError("a page holds at least one job")
     if query.get("order") == DISPLAY:
-        return await _view(request, limit)
+        return await while_connected(request, _view(request, limit))
     wanted, order = job_filter(query), sorting(query)
     if order is not None:
-        return await _sorted(request, wanted, order, limit)
+        return await while_connected(request, _sorted(request, wanted, order, limit))
+    return await while_connected(request, _newest(request, wanted, limit))
+
+
+async def _newest(request: Request, wanted: JobFilter, limit: int) -> JsonObject:
+    query = request.query_params
     if wanted.before is None and wanted.after is None:
         await check_known(context_of(request).broker, query.getlist("select"))
     read = reading(context_of(request).broker, wanted.selections)

@@ -9,7 +9,7 @@ import json
 
 import msgspec
 
-from grass.queries.listing import Picture, picture
+from grass.queries.listing import FOLLOWED_RUNNING, Picture, picture
 from grass.store import Store
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails
@@ -46,7 +46,7 @@ def read_changes(store: Store, wanted: Wanted) -> Found:
     """Read what has changed."""
     found = Found(store.last_event())
     if wanted.overview:
-        found.picture = picture(store, None, members=False)
+        found.picture = picture(store, None, members=False, running=FOLLOWED_RUNNING)
     if found.newest > wanted.after and (wanted.jobs or wanted.events):
         first = max(wanted.after, found.newest - MOST_EVENTS)
         found.events = store.events(first, MOST_EVENTS, None, ())

@@ -30,7 +30,9 @@ log = EventLog(__name__)
 
 OVERVIEW, JOBS, EVENTS, DEVICES = "overview", "jobs", "events", "devices"
 TOPICS = frozenset({OVERVIEW, JOBS, EVENTS, DEVICES})
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 1.0
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
+JOIN_PAUSE_S = 1.0
+"""So long a new follower waits at most for the feed to rest."""
 PAUSE_PER_WORK = 15
 """How long the feed rests after its work, as a multiple of that."""
 LOOK_S = 5.0
@@ -142,12 +144,18 @@ class Feed:
                 with contextlib.suppress(GrassError):
                     await self._send_changes()
                 pause = PAUSE_PER_WORK * (time.monotonic() - began)
-                await asyncio.sleep(min(max(pause, SHORTEST_PAUSE_S), LONGEST_PAUSE_S))
+                await self._rest(min(max(pause, SHORTEST_PAUSE_S), LONGEST_PAUSE_S))
                 await self._until_due(committed)
             finally:
                 committed.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await committed
+
+    async def _rest(self, pause_s: float) -> None:
+        await asyncio.sleep(min(pause_s, JOIN_PAUSE_S))
+        if pause_s > JOIN_PAUSE_S:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._joined.wait(), pause_s - JOIN_PAUSE_S)
 
     async def _until_due(self, committed: asyncio.Future[None]) -> None:
         joined = asyncio.ensure_future(self._joined.wait())
