@@ -30,13 +30,15 @@ def test_who_has_left_waits_for_no_scan(tmp_path: Path, path: str) -> None:
         running = [asyncio.ensure_future(one) for one in slow]
         call = Call(asyncio.Event(), asyncio.Event())
         asking = asyncio.ensure_future(api.remote("GET", path, {}, token, call))
-        while not scans._waiters:
-            assert not asking.done(), asking.result()
-            await asyncio.sleep(0)
-        call.left.set()
-        answer = await asyncio.wait_for(asking, PATIENCE_S)
-        assert (answer.status, held.is_set()) == (499, False)
-        held.set()
-        await asyncio.gather(*running)
+        try:
+            while not scans._waiters:
+                assert not asking.done(), asking.result()
+                await asyncio.sleep(0)
+            call.left.set()
+            answer = await asyncio.wait_for(asking, PATIENCE_S)
+            assert (answer.status, held.is_set()) == (499, False)
+        finally:
+            held.set()
+            await asyncio.gather(*running)
 
     play(tmp_path, story)

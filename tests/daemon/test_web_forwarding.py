@@ -84,7 +84,7 @@ def test_a_tab_that_is_closed_leaves_no_connection(
     command, browser = forwarding(laptop)
 
     def connections() -> int:
-        return connections_to(hub, command.pid)
+        return len(connections_to(hub, command.pid))
 
     with browser.begin("GET", "/api/v1/events/stream", OF_THE_PAGE) as stream:
         assert stream.readline().startswith(b"id: ")
@@ -92,8 +92,23 @@ def test_a_tab_that_is_closed_leaves_no_connection(
     until(connections, "a connection stayed open", lambda now: now == 0)
 
 
-def connections_to(broker: GrassHome, pid: int) -> int:
-    """Count the open connections of a process to a broker on loopback."""
+def test_a_connection_serves_several_calls(hub: GrassHome, machine: Machine) -> None:
+    laptop = machine("laptop")
+    laptop.ok("join", "--name", "ada", new_line(hub, "--role", "read"))
+    command, browser = forwarding(laptop)
+
+    def is_used_again() -> bool:
+        before = connections_to(hub, command.pid)
+        assert browser.get(SESSION).status == 200
+        return bool(before) and connections_to(hub, command.pid) == before
+
+    until(is_used_again, "each call has a connection of its own")
+    hub.client.revoke_token("ada")
+    assert browser.get(SESSION).status == 401
+
+
+def connections_to(broker: GrassHome, pid: int) -> set[str]:
+    """Return the ports from which a process is connected to a broker on loopback."""
     port = broker.client.overview()["daemon"]["tcp"]["address"].rpartition(":")[2]
     own = set[str]()
     for entry in os.scandir(f"/proc/{pid}/fd"):
@@ -101,7 +116,11 @@ def connections_to(broker: GrassHome, pid: int) -> int:
             own.add(os.readlink(entry.path))
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
     ends = f"0100007F:{int(port):04X}", "01"
-    return sum((row[2], row[3]) == ends and f"socket:[{row[9]}]" in own for row in rows)
+    return {
+        row[1]
+        for row in rows
+        if (row[2], row[3]) == ends and f"socket:[{row[9]}]" in own
+    }
 
 
 def test_on_a_worker_the_page_is_the_brokers(hub: GrassHome, machine: Machine) -> None:
@@ -134,7 +153,9 @@ def test_a_broker_that_is_away_is_told_to_the_page(
     laptop = machine("laptop")
     laptop.ok("join", "--name", "ada", new_line(broker, "--role", "read"))
     _command, browser = forwarding(laptop)
+    assert browser.get(SESSION).status == 200
     broker.ok("stop")
+    # Also the connection that was kept leads nowhere.
     away = browser.get(SESSION)
     assert (away.status, away.document["code"]) == (503, "no-broker")
     assert browser.get("/").status == 200

@@ -3,7 +3,8 @@
 The command serves the same files as a daemon would, and passes each call of the page on
 to the broker, with the token with which the user who typed it has joined. So a page may
 do there what that user may, and nothing goes through the machine's own daemon. The
-cookie, and all else that the browser sends of itself, stays here.
+cookie, and all else that the browser sends of itself, stays here. A few connections are
+kept for the next calls, as each costs a handshake.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ import signal
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
@@ -44,6 +46,9 @@ SENT = ("accept", "content-type", "last-event-id")
 NOT_PASSED = ("connection", "keep-alive", "set-cookie", "transfer-encoding")
 """Headers of the broker that the page does not get."""
 PIECE = 64 * 1024
+MOST_KEPT = 4
+_BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError)
+"""What a connection raises on which no whole reply comes."""
 
 
 async def serve_page(
@@ -85,6 +90,7 @@ class Forwarder:
 
     def __init__(self, route: BrokerRoute) -> None:
         self._route = route
+        self._kept: list[_Upstream] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one call on, and its reply back as it comes."""
@@ -99,21 +105,57 @@ class Forwarder:
 
     async def _forwarded(self, request: Request) -> Response:
         body = await _body(request)
-        upstream = await _connected(self._route)
+        # A kept connection may just end; only what reads can be sent again.
+        if request.method == "GET" and (kept := self._take_kept()) is not None:
+            with suppress(*_BROKEN):
+                return await self._asked(kept, request, body)
+        try:
+            return await self._asked(await _connected(self._route), request, body)
+        except _BROKEN:
+            raise NoBroker(
+                f"the broker at {self._route.place} went away before it answered"
+            ) from None
+
+    async def _asked(
+        self, upstream: "_Upstream", request: Request, body: bytes
+    ) -> Response:
         try:
             upstream.writer.write(_head(request, upstream.token, len(body)) + body)
             await upstream.writer.drain()
             status, headers = await _read_head(upstream.reader)
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            upstream.writer.close()
-            raise NoBroker(
-                f"the broker at {self._route.place} went away before it answered"
-            ) from None
         except BaseException:
             upstream.writer.close()
             raise
         passed = {k: v for k, v in headers.items() if k not in NOT_PASSED}
-        return StreamingResponse(_passed_on(upstream, headers), status, passed)
+        return StreamingResponse(self._passed_on(upstream, headers), status, passed)
+
+    async def _passed_on(
+        self, upstream: "_Upstream", headers: dict[str, str]
+    ) -> AsyncIterator[bytes]:
+        """Yield the body of a reply; one that breaks off is aborted here as well."""
+        is_whole = False
+        try:
+            async for piece in _pieces(upstream.reader, headers):
+                yield piece
+            is_whole = headers.get("connection", "") != "close"
+        except (OSError, EOFError, ValueError):
+            raise StreamAborted from None
+        finally:
+            if is_whole and len(self._kept) < MOST_KEPT:
+                self._kept.append(upstream)
+            else:
+                upstream.writer.close()
+
+    def _take_kept(self) -> "_Upstream | None":
+        """Return a connection to the broker that is still joined, with its token."""
+        addresses, find_token = self._route.target()
+        while self._kept:
+            one = self._kept.pop()
+            if one.address in addresses and not one.reader.at_eof():
+                with suppress(GrassError):
+                    return one._replace(token=find_token(one.address, one.pin))
+            one.writer.close()
+        return None
 
 
 class _Upstream(NamedTuple):
@@ -122,6 +164,8 @@ class _Upstream(NamedTuple):
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     token: str | None
+    address: Address
+    pin: str
 
 
 async def _connected(route: BrokerRoute) -> _Upstream:
@@ -154,11 +198,12 @@ async def _connected_at(address: Address, find_token: "FindToken") -> _Upstream:
         keep_alive(writer.get_extra_info("socket"))
         tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
         certificate = tls.getpeercert(binary_form=True) or b""
-        token = find_token(address, check_certificate(certificate, time.time()))
+        pin = check_certificate(certificate, time.time())
+        token = find_token(address, pin)
     except GrassError:
         writer.close()
         raise
-    return _Upstream(reader, writer, token)
+    return _Upstream(reader, writer, token, address, pin)
 
 
 async def _body(request: Request) -> bytes:
@@ -174,7 +219,7 @@ def _head(request: Request, token: str | None, length: int) -> bytes:
     path = request.scope["raw_path"].decode("ascii")
     query = request.scope["query_string"].decode("ascii")
     lines = [f"{request.method} {path}{'?' if query else ''}{query} HTTP/1.1"]
-    lines += ["Host: grass", "Connection: close", f"Content-Length: {length}"]
+    lines += ["Host: grass", f"Content-Length: {length}"]
     lines += [] if token is None else [f"Authorization: Bearer {token}"]
     told = {name: request.headers.get(name) for name in SENT}
     lines += [f"{name}: {value}" for name, value in told.items() if value is not None]
@@ -188,19 +233,6 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]
     return int(first.split(" ")[1]), {k.lower(): v.strip() for k, _, v in fields}
 
 
-async def _passed_on(
-    upstream: _Upstream, headers: dict[str, str]
-) -> AsyncIterator[bytes]:
-    """Yield the body of a reply; one that breaks off is aborted here as well."""
-    try:
-        async for piece in _pieces(upstream.reader, headers):
-            yield piece
-    except (OSError, EOFError, ValueError):
-        raise StreamAborted from None
-    finally:
-        upstream.writer.close()
-
-
 async def _pieces(
     reader: asyncio.StreamReader, headers: dict[str, str]
 ) -> AsyncIterator[bytes]:
@@ -212,6 +244,7 @@ async def _pieces(
         async for piece in _exactly(reader, size):
             yield piece
         await reader.readline()
+    await reader.readline()
 
 
 async def _exactly(reader: asyncio.StreamReader, size: int) -> AsyncIterator[bytes]:
