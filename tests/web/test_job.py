@@ -60,6 +60,32 @@ def test_it_runs_again_with_changes(look: Look, box: GrassHome) -> None:
     expect(page.get_by_text("succeeded", exact=True).first).to_be_visible()
 
 
+def test_a_job_that_waits_is_edited(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("--hold", "--", "true")
+    page = look(box, f"/jobs/{job}")
+    menu(page, "Edit")
+    page.get_by_label("Name", exact=True).fill("renamed")
+    page.get_by_label("Priority", exact=True).fill("7")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("heading", name="renamed")).to_be_visible()
+    assert box.client.job(job)["priority"] == 7
+    menu(page, "Edit")
+    page.get_by_label("Queue", exact=True).fill("nowhere")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("nowhere")
+
+
+def test_a_running_job_is_sent_a_signal(look: Look, box: GrassHome) -> None:
+    job = box.enqueue("-c", "0", "--", "sleep", "1000")
+    page = look(box, f"/jobs/{job}")
+    expect(page.get_by_text("running", exact=True).first).to_be_visible()
+    menu(page, "Send SIGTERM")
+    page.get_by_role("button", name=f"Send SIGTERM job {job}").click()
+    expect(page.get_by_text("SIGTERM").first).to_be_visible()
+    box.wait(job)
+    assert box.client.job(job)["attempts"][0]["signal"] == 15
+
+
 def test_keys_show_the_log_and_the_actions(look: Look, box: GrassHome) -> None:
     job = box.enqueue("--hold", "--env", "LR=0.1", "--env", "SEED=7", "--", "true")
     page = look(box, f"/jobs/{job}?tab=details")

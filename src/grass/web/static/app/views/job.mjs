@@ -5,9 +5,9 @@ import { itemsFor, Menu, pressMenu } from "../components/menu.mjs";
 import { LogView } from "../components/log_view.mjs";
 import { StateMark } from "../components/state_mark.mjs";
 import { actionOf, offered } from "../actions.mjs";
+import { ChangeForm } from "../job/change_form.mjs";
 import { Details, Explain } from "../job/details.mjs";
 import { useJob } from "../job/job_document.mjs";
-import { RerunForm } from "../job/rerun_form.mjs";
 import { UsageCharts } from "../job/usage_charts.mjs";
 import { useKeys } from "../keys.mjs";
 import { changeQuery, query } from "../router.mjs";
@@ -23,14 +23,14 @@ const TABS = { log: "Log", usage: "Usage", details: "Details" };
 export default function JobView({ params }) {
   const { job, problem } = useJob(params.id);
   const chosen = query.value.get("tab") ?? "log";
-  const [rerunning, setRerunning] = useState(false);
+  const [changing, setChanging] = useState(/** @type {"edit" | "rerun" | null} */ (null));
   const show = (/** @type {string} */ tab) => changeQuery({ tab: tab === "log" ? null : tab });
   useKeys({ l: () => show("log"), ".": () => pressMenu(".job-head") });
   if (problem && !job) return html`<${Empty} title="There is no such job" text=${problem.message} link="/jobs" linkText="All jobs" />`;
   if (!job) return html`<p class="muted">Reading job ${params.id}…</p>`;
   return html`
     <div class="job">
-      <${Head} job=${job} onRerun=${() => setRerunning(true)} />
+      <${Head} job=${job} onChange=${setChanging} />
       ${problem && html`<p class="problem" role="alert">${problem.message}</p>`}
       ${UNSTARTED.includes(job.state) && html`<${Explain} job=${job} />`}
       <div class="tabs" role="tablist" aria-label="about this job">
@@ -40,17 +40,18 @@ export default function JobView({ params }) {
       <div role="tabpanel" aria-label=${TABS[/** @type {keyof typeof TABS} */ (chosen)] ?? "Log"}>
         ${chosen === "usage" ? html`<${UsageCharts} job=${job} />` : chosen === "details" ? html`<${Details} job=${job} />` : html`<${LogView} job=${job} />`}
       </div>
-      ${rerunning && html`<${RerunForm} job=${job} onClose=${() => setRerunning(false)} />`}
+      ${changing && html`<${ChangeForm} job=${job} verb=${changing} onClose=${() => setChanging(null)} />`}
     </div>
   `;
 }
 
-/** @param {{job: Job, onRerun: () => void}} props */
-function Head({ job, onRerun }) {
+/** @param {{job: Job, onChange: (verb: "edit" | "rerun") => void}} props */
+function Head({ job, onChange }) {
   const took = ran(job, now.value);
   const told = reason(job, now.value) || ending(job);
   const items = itemsFor("job", [job]);
-  if (offered(actionOf("rerun"), job)) items.splice(1, 0, { label: "Rerun with changes", key: "w", run: onRerun });
+  if (offered(actionOf("rerun"), job)) items.splice(1, 0, { label: "Rerun with changes", key: "w", run: () => onChange("rerun") });
+  if (offered(actionOf("edit"), job)) items.splice(1, 0, { label: "Edit", key: "m", run: () => onChange("edit") });
   return html`
     <header class="job-head">
       <div>

@@ -1,4 +1,4 @@
-// Run an ended job again, with what is to be different.
+// Change a job that waits, or run an ended one again, with what is to be different.
 
 import { actionOf, perform } from "../actions.mjs";
 import { ownWords } from "../job_form.mjs";
@@ -9,13 +9,19 @@ import { Form } from "../views/queues.mjs";
 
 /** @typedef {import("../documents.mjs").Job} Job */
 
-/** @param {{job: Job, onClose: () => void}} props */
-export function RerunForm({ job, onClose }) {
+const WORDS = {
+  edit: { title: (/** @type {Job} */ job) => `Edit job ${job.id}`, confirm: "Change" },
+  rerun: { title: (/** @type {Job} */ job) => `Run job ${job.id} again`, confirm: "Run again" },
+};
+
+/** @param {{job: Job, verb: keyof typeof WORDS, onClose: () => void}} props */
+export function ChangeForm({ job, verb, onClose }) {
   const before = commandText({ command: ownWords(job), shell: job.shell });
   const fields = [
     { name: "command", label: "Command", hint: "a line for the shell, where it is changed", code: true, value: before },
     { name: "name", label: "Name", hint: "", value: job.name },
-    { name: "require", label: "Needs", hint: `JSON5, such as {gpu:1}; empty: as before (${asked(job.request) || "nothing"})`, code: true },
+    { name: "require", label: "Request", hint: `JSON5, such as {gpu:1}; empty: as before (${asked(job.request) || "nothing"})`, code: true },
+    { name: "queue", label: "Queue", hint: "", value: job.queue },
     { name: "priority", label: "Priority", hint: "higher first", value: String(job.priority) },
   ];
   const send = async (/** @type {Record<string, string>} */ given) => {
@@ -23,11 +29,13 @@ export function RerunForm({ job, onClose }) {
       ...(given.command !== before && { command: given.command }),
       ...(given.name !== job.name && { name: given.name }),
       ...(given.require && { require: given.require }),
+      ...(given.queue !== job.queue && { queue: given.queue }),
       ...(given.priority !== String(job.priority) && { priority: Number(given.priority) }),
     };
-    const done = await perform(actionOf("rerun"), [job], changes);
+    const done = await perform(actionOf(verb), [job], changes);
     navigate(`/jobs/${job.id}`);
     return done;
   };
-  return html`<${Form} title=${`Run job ${job.id} again`} confirm="Run again" fields=${fields} send=${send} onClose=${onClose} />`;
+  const { title, confirm } = WORDS[verb];
+  return html`<${Form} title=${title(job)} confirm=${confirm} fields=${fields} send=${send} onClose=${onClose} />`;
 }
