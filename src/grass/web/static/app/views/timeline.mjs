@@ -1,11 +1,12 @@
 // Who held which unit when: a lane for each GPU, a bar for each attempt, its share as its
 // height; what is expected is hatched. Drawn as SVG, with the same as a table behind it.
 
-import { Problem, read } from "../api.mjs";
+import { daemonNow, Problem, read } from "../api.mjs";
 import { Empty } from "../components/empty.mjs";
 import { Bar } from "../components/meter.mjs";
 import { useKeys } from "../keys.mjs";
 import { changeQuery, navigate, query } from "../router.mjs";
+import { connection } from "../stream.mjs";
 import { html, useEffect, useRef, useState } from "../ui.mjs";
 import { clock, owner, plural, stamp } from "../words.mjs";
 
@@ -46,28 +47,43 @@ function where() {
   return { named, span, until };
 }
 
+/** Whether updates are wanted: the page is in sight, and not paused. */
+function isLive() {
+  return !document.hidden && connection.value.state === "live";
+}
+
 /** @param {number} span @param {number | null} until */
 function useTimeline(span, until) {
   const [found, setFound] = useState(/** @type {{told: Timeline, from: number, to: number} | null} */ (null));
   const [problem, setProblem] = useState("");
   useEffect(() => {
     const reading = new AbortController();
+    let timer = 0;
+    /** @type {Total[]} */
+    let totals = [];
+    let summedAt = Number.NEGATIVE_INFINITY;
     const again = async () => {
-      const to = until ?? Date.now() + span * AHEAD;
+      const to = until ?? daemonNow() + span * AHEAD;
       const from = to - span;
-      const wanted = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), totals: 1 };
+      // All attempts of the span are summed for them.
+      const sums = performance.now() - summedAt > MINUTE;
+      const wanted = { from: new Date(from).toISOString(), to: new Date(to).toISOString(), totals: sums ? 1 : null };
       try {
         const told = await read("/timeline", wanted, reading.signal);
         if (reading.signal.aborted) return;
-        setFound({ told, from, to });
+        if (sums) [totals, summedAt] = [told.totals, performance.now()];
+        setFound({ told: { ...told, totals }, from, to });
         setProblem("");
       } catch (error) {
         if (error instanceof Problem) setProblem(error.message);
       }
+      if (until === null) wait();
+    };
+    const wait = () => {
+      if (!reading.signal.aborted) timer = setTimeout(() => void (isLive() ? again() : wait()), READ_MS);
     };
     void again();
-    const timer = until === null ? setInterval(() => document.hidden || void again(), READ_MS) : 0;
-    return () => { clearInterval(timer); reading.abort(); };
+    return () => { clearTimeout(timer); reading.abort(); };
   }, [span, until]);
   return { found, problem };
 }
@@ -76,8 +92,8 @@ export default function TimelineView() {
   const { named, span, until } = where();
   const { found, problem } = useTimeline(span, until);
   const move = (/** @type {number} */ parts) => {
-    const to = (until ?? Date.now() + span * AHEAD) + parts * span;
-    changeQuery({ until: to > Date.now() ? null : String(Math.round(to)) });
+    const to = (until ?? daemonNow() + span * AHEAD) + parts * span;
+    changeQuery({ until: to > daemonNow() ? null : String(Math.round(to)) });
   };
   const zoom = (/** @type {number} */ step) => {
     const all = Object.keys(SPANS);
@@ -116,7 +132,7 @@ function Lanes({ told, from, to, onZoom }) {
   const x = (/** @type {number} */ at) => label + ((at - from) / (to - from)) * (width - label);
   const height = AXIS + told.lanes.length * (LANE + GAP);
   const ticks = ticksOf(from, to, (width - label) / (to - from > 12 * HOUR ? TICK.long : TICK.short));
-  const now = Date.now();
+  const now = daemonNow();
   const onWheel = (/** @type {WheelEvent} */ event) => {
     if (!event.ctrlKey) return;
     event.preventDefault();
@@ -174,7 +190,7 @@ function stacked(bars, capacity) {
 /** @param {{lane: Lane, bars: Span[], y: number, x: (at: number) => number, from: number, to: number}} props */
 function LaneRow({ lane, bars, y, x, from, to }) {
   const capacity = lane.capacity || Math.max(1, ...bars.map((one) => one.amount));
-  const now = Date.now();
+  const now = daemonNow();
   return html`
     <g>
       <text x="0" y=${y + LANE / 2 - 3} class="lane-text">${lane.kind} ${lane.unit}</text>
