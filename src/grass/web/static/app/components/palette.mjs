@@ -14,7 +14,9 @@ import { VIEWS } from "../views.mjs";
 import { label, stateOf } from "../words.mjs";
 
 const MOST = 12;
-const TYPED_MS = 120;
+const TYPED_MS = 300;
+/** A shorter text is in too many names. */
+const SHORTEST = 2;
 /** @typedef {{key: string, text: string, kind: string, state?: string, run: () => void}} Offer */
 
 /** @returns {Offer[]} */
@@ -53,12 +55,13 @@ function jobOffer(job) {
   return { key: `job ${job.id}`, text: `${label(job)} ${job.name}`, kind: "job", state: stateOf(job), run };
 }
 
-/** @param {string} text */
-async function findJobs(text) {
+/** @param {string} text @param {AbortSignal} signal */
+async function findJobs(text, signal) {
   const number = /^\d+$/.test(text);
   try {
-    if (number) return [jobOffer(await read(`/jobs/${text}`))];
-    const found = await read("/jobs", { select: `name~${text.replace(/[^\w-]/g, ".")}`, limit: MOST });
+    if (number) return [jobOffer(await read(`/jobs/${text}`, {}, signal))];
+    if (text.length < SHORTEST) return [];
+    const found = await read("/jobs", { select: `name~${text.replace(/[^\w-]/g, ".")}`, limit: MOST }, signal);
     return found.jobs.map(jobOffer);
   } catch {
     return [];
@@ -81,13 +84,13 @@ export function Palette({ onClose }) {
     setAt(0);
     setFound([]);
     if (!typed.trim()) return undefined;
-    let current = true;
+    const finding = new AbortController();
     const later = setTimeout(async () => {
-      const jobs = await findJobs(typed.trim());
-      if (current) setFound(jobs);
+      const jobs = await findJobs(typed.trim(), finding.signal);
+      if (!finding.signal.aborted) setFound(jobs);
     }, TYPED_MS);
     return () => {
-      current = false;
+      finding.abort();
       clearTimeout(later);
     };
   }, [typed]);
