@@ -158,7 +158,7 @@ def test_check_9_a_job_is_added_watched_and_ended_by_keys_alone(
     until_focused(page, "Command")
     expect(command).to_be_focused()
     page.keyboard.type("echo typed; sleep 1000")
-    expect(page.get_by_text("1 job would be added")).to_be_visible()
+    expect(page.get_by_text("1 job would be enqueued")).to_be_visible()
     enqueue = page.get_by_role("button", name="Enqueue", exact=True)
     expect(enqueue).to_be_enabled()
     until_focused(page, "Enqueue")

@@ -25,8 +25,8 @@ def test_a_job_is_shown_as_it_is_read_then_added(new: Page, box: GrassHome) -> N
     new.get_by_label("Command").fill("echo {name} on {gpu}; exit 3")
     new.get_by_label("GPUs").fill("0.5")
     new.get_by_label("Name", exact=True).fill("made here")
-    preview = new.get_by_role("region", name="what would be added")
-    expect(preview.get_by_role("heading")).to_have_text("1 job would be added")
+    preview = new.get_by_role("region", name="what would be enqueued")
+    expect(preview.get_by_role("heading")).to_have_text("1 job would be enqueued")
     expect(preview).to_contain_text("gpu 0.5")
     new.get_by_role("button", name="Enqueue", exact=True).click()
     expect(new).to_have_url(re.compile(r"/jobs/\d+$"))
@@ -67,15 +67,15 @@ def test_rows_of_gpupeasy_are_read_and_a_broken_one_is_named(
 
 def test_a_csv_names_its_columns_and_lines_are_commands(new: Page) -> None:
     write_many(new, 'name,command\nx,"echo ""1, 2"""\ny,echo 2')
-    preview = new.get_by_role("region", name="what would be added")
+    preview = new.get_by_role("region", name="what would be enqueued")
     expect(preview).to_contain_text('echo "1, 2"')
     write_many(new, "# a comment\necho one \\\n  two\necho three")
-    expect(preview.get_by_role("heading")).to_have_text("2 jobs would be added")
+    expect(preview.get_by_role("heading")).to_have_text("2 jobs would be enqueued")
 
 
 def test_it_is_accessible_and_fits_a_phone(look: Look, box: GrassHome) -> None:
     page = look(box, "/new", viewport=PHONE)
     page.get_by_label("Command").fill("true")
-    expect(page.get_by_text("1 job would be added")).to_be_visible()
+    expect(page.get_by_text("1 job would be enqueued")).to_be_visible()
     assert violations_in_themes(page) == []
     assert not sideways(page)

@@ -9,7 +9,7 @@
 
 const JOB_END = ";;;";
 const FIELD_END = ";;";
-/** Columns of a CSV that are options of a job; any other is a parameter of its command. */
+/** Columns of a CSV are options of a job; there are no others. */
 const OPTIONS = ["command", "name", "output", "queue", "project", "priority", "cwd"];
 
 /** Which form a text is in. @param {string} text @returns {Form} */

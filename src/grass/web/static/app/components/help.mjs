@@ -19,6 +19,18 @@ const KEYS = [
   ["Esc", "close, clear"],
 ];
 
+const IN_A_LOG = [
+  ["f", "follow the log, or stop"],
+  ["w", "wrap its lines"],
+  ["/", "search it"],
+  ["n  N", "next, previous match"],
+  ["g  G", "its first, its last line"],
+];
+const IN_THE_TIMELINE = [
+  ["+  -", "a shorter, a longer time"],
+  ["←  →", "earlier, later"],
+];
+
 /** @param {{onClose: () => void}} props */
 export function Help({ onClose }) {
   const goes = VIEWS.filter((one) => one.letter).map((one) => [`g ${one.letter}`, one.title]);
@@ -27,7 +39,7 @@ export function Help({ onClose }) {
   return html`
     <${Dialog} title="Keys" onClose=${onClose} wide>
       <div class="keys">
-        ${[KEYS, goes].map(
+        ${[KEYS, goes, IN_A_LOG, IN_THE_TIMELINE].map(
           (rows) => html`<dl>
             ${rows.map(([key, what]) => html`<div key=${key}>
               <dt>${key.split(" ").filter(Boolean).map((one) => html`<kbd>${one}</kbd>`)}</dt>

@@ -39,7 +39,7 @@ function Facts({ rows }) {
 /** @param {Job} job @returns {[string, any][]} */
 function facts(job) {
   return [
-    ["Asked", asked(job.request) || "nothing"],
+    ["Request", asked(job.request) || "nothing"],
     ["Given", units(job.allocation)],
     ["Worker", job.worker],
     ["Process", job.pid ?? job.guest],
@@ -57,12 +57,17 @@ function facts(job) {
   ];
 }
 
-/** The call of the Python client that would enqueue the same. @param {Job} job */
+/** The call in Python that would enqueue the same. @param {Job} job */
 export function asPython(job) {
-  const named = { name: job.name, queue: job.queue, require: requestText(job.request), cwd: job.cwd };
+  const words = ownWords(job);
+  const command = job.shell && words.length === 1 ? words[0] : words;
+  const named = {
+    name: job.name, queue: job.queue, request: requestText(job.request), cwd: job.cwd, project: job.project,
+    priority: job.priority || null, time_limit: job.time_limit_s, after: job.after.length ? job.after : null,
+  };
   const given = Object.entries(named).filter(([, value]) => value !== null);
   const options = given.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
-  return `from grass.client.client import Client\nClient().enqueue(${JSON.stringify(ownWords(job))}, ${options})`;
+  return `import grass\n\ngrass.enqueue(${JSON.stringify(command)}, ${options})`;
 }
 
 /** @param {{job: Job}} props */

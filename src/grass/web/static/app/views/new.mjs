@@ -1,5 +1,5 @@
-// New jobs: one, or many by pasted lines, a CSV or GPUPeasy's form. What would be added is
-// shown as the daemon reads it, before anything is; nothing is added unless all of it is
+// New jobs: one, or many by pasted lines, a CSV or GPUPeasy's form. What would be enqueued is
+// shown as the daemon reads it, before anything is; nothing is enqueued unless all of it is
 // right.
 
 import { actionOf } from "../actions.mjs";
@@ -34,7 +34,7 @@ export default function New() {
   const [command, setCommand] = useState("");
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(/** @type {"" | keyof typeof FORMS} */ (""));
-  if (!may("submit")) return html`<${Empty} title="This role may not add jobs" text="Ask for a token of a role that has the right to submit." />`;
+  if (!may("submit")) return html`<${Empty} title="This role may not enqueue jobs" text="Ask for a token of a role that has the right to submit." />`;
   const form = chosen || formOf(text);
   const rows = many ? readRows(text, form) : command.trim() ? [{ line: 1, command: command.trim() }] : [];
   const set = (/** @type {Partial<Draft>} */ change) => setDraft({ ...draft, ...change });
@@ -100,7 +100,7 @@ function Options({ draft, set, many }) {
       onInput=${(/** @type {any} */ event) => set({ [name]: event.currentTarget.value })} />`;
   return html`
     <fieldset class="fields">
-      <legend>Needs</legend>
+      <legend>Request</legend>
       <${Field} label="GPUs" hint="1, 0.5" problem=${wrong.gpu}>${input("gpu", "", own)}<//>
       <${Field} label="GPU memory" hint="10G, auto" problem=${wrong.vram}>${input("vram", "", own)}<//>
       <${Field} label="Cores" hint="4" problem=${wrong.cpu}>${input("cpu", "", own)}<//>
@@ -162,7 +162,7 @@ function usePlan(draft, rows) {
 function Preview({ draft, rows, many, onDone }) {
   const { plan, problem } = usePlan(draft, rows);
   const [sending, setSending] = useState(false);
-  // The same until it was answered: a second press adds nothing a second time.
+  // The same until it was answered: a second press enqueues nothing a second time.
   const key = useRef(newKey());
   const send = async () => {
     const [method, path] = actionOf("enqueue").endpoint.split(" ");
@@ -182,11 +182,11 @@ function Preview({ draft, rows, many, onDone }) {
   };
   const broken = rows.filter((row) => row.problem);
   return html`
-    <section class="card preview" aria-label="what would be added">
-      <h2>${plan ? `${plural(plan.count, "job")} would be added` : "What would be added"}</h2>
+    <section class="card preview" aria-label="what would be enqueued">
+      <h2>${plan ? `${plural(plan.count, "job")} would be enqueued` : "What would be enqueued"}</h2>
       ${rows.length === 0 && html`<p class="muted">Write a command, and see here how it is read before anything runs.</p>`}
       ${broken.length > 0 && html`
-        <p class="problem" role="alert">${plural(broken.length, "row")} of ${rows.length} cannot be read; nothing is added until all are right.</p>
+        <p class="problem" role="alert">${plural(broken.length, "row")} of ${rows.length} cannot be read; nothing is enqueued until all are right.</p>
         <ul class="broken">${broken.slice(0, 20).map((row) => html`<li key=${row.line}><b>Line ${row.line}</b>: ${row.problem}</li>`)}</ul>`}
       ${problem && html`<p class="problem" role="alert">${problem.message}${problem.hint && html`<span class="muted">${problem.hint}</span>`}</p>`}
       ${plan && html`<${Planned} plan=${plan} />`}

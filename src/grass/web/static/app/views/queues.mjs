@@ -148,7 +148,7 @@ export function Form({ title, confirm, fields, send, onClose }) {
         `)}
         ${problem && html`<p class="problem" role="alert">${problem}</p>`}
         <footer class="buttons">
-          <button type="button" onClick=${onClose}>Keep</button>
+          <button type="button" onClick=${onClose}>Close</button>
           <button type="submit" class="primary">${confirm}</button>
         </footer>
       </form>

@@ -5,7 +5,7 @@ import { Icon } from "../components/icon.mjs";
 import { itemsFor, Menu } from "../components/menu.mjs";
 import { now } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
-import { ago, amount } from "../words.mjs";
+import { age, amount, brief } from "../words.mjs";
 import { Form } from "./queues.mjs";
 
 /** @typedef {import("../documents.mjs").Worker} Worker */
@@ -49,7 +49,9 @@ function WorkerCard({ worker }) {
 /** @param {{worker: Worker}} props */
 function Presence({ worker }) {
   if (!worker.connected) {
-    return html`<span class="mark-wrong"><${Icon} name="warning" size=${12} />away ${ago(worker.unreachable_since, now.value)}</span>`;
+    const word = worker.address === null ? "off" : "unreachable";
+    const since = worker.unreachable_since;
+    return html`<span class="mark-wrong"><${Icon} name="warning" size=${12} />${word}${since && ` for ${brief(age(since, now.value))}`}</span>`;
   }
   if (worker.draining) return html`<span class="mark-held"><${Icon} name="pause" size=${12} />draining</span>`;
   return html`<span class="mark-live">connected</span>`;
