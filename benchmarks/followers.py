@@ -1,4 +1,4 @@
-"""Twenty open pages: what they cost the daemon, and the jobs that run meanwhile.
+"""Twenty open tabs: what they cost the daemon, and the jobs that run meanwhile.
 
 Short jobs run before a line of others that wait. The same followers follow the daemon
 that runs them, or an idle one beside it, so that what the followers themselves take of
@@ -93,7 +93,7 @@ def _resident(fresh: FreshHome) -> float:
 @contextmanager
 def _following(fresh: FreshHome, busy: bool) -> Iterator[None]:
     words = [sys.executable, "-m", "benchmarks.follower_process"]
-    words += [fresh.client.home.socket, str(_FOLLOWERS)]
+    words += [fresh.client.open_web(port=0)["url"], str(_FOLLOWERS)]
     process = subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -105,7 +105,8 @@ def _following(fresh: FreshHome, busy: bool) -> Iterator[None]:
         yield
     finally:
         process.stdin.close()
-        got = process.stdout.read()
+        told = process.stdout.read().split()
         process.wait()
-    if busy and int(got) < _LEAST_BYTES * _FOLLOWERS:
-        raise RuntimeError(f"all followers together got {got.strip()} bytes")
+    got, calls = map(int, told)
+    if busy and (got < _LEAST_BYTES * _FOLLOWERS or calls < _FOLLOWERS):
+        raise RuntimeError(f"all tabs got {got} bytes and made {calls} calls")
