@@ -398,3 +398,24 @@ def test_a_program_that_is_ended_leaves_no_process(
     assert program.returncode != 0
     if signal_name == "SIGINT":
         assert "KeyboardInterrupt" in said
+
+
+def test_tasks_that_were_sent_ahead_are_cancelled_with_their_group() -> None:
+    async def one_round() -> None:
+        try:
+            async with grain.open_waitgroup() as wg:
+                for number in range(200):
+                    wg.submit(Cores(1), functions.add, number)
+                    if number == 100:
+                        wg.submit(Cores(1), functions.fail)
+        except* Critical:
+            pass
+        else:
+            raise AssertionError("nothing was raised")
+
+    async def main() -> Any:
+        for _ in range(8):
+            await one_round()
+        return await grain.exec1(Cores(2), functions.add, 1)
+
+    assert grain.run_combine(main, [], Cores(2), reschedule=False) == 1

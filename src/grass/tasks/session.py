@@ -273,8 +273,10 @@ class Session:
         open_tasks = {task.number: task for task in tasks}
         self._inbox = [one for one in self._inbox if one.number not in open_tasks]
         dying = self._children.cancel(open_tasks)
-        for number, task in open_tasks.items():
-            if number in self._tasks and task.start is None:
+        # A child may have begun what it was sent ahead: that ends when the child does.
+        begun = {task.number for child in dying for task in child.sent}
+        for number in open_tasks.keys() & self._tasks.keys() - begun:
+            if open_tasks[number].start is None:
                 del self._tasks[number]
                 self.units.removed(number)
         if self.units.waiting():

@@ -62,7 +62,7 @@ class ChildProcess:
         """The numbers of tasks that nobody waits for any more."""
         self.held: object = None
         """What its tasks hold."""
-        self.is_leaving = self.is_gone = False
+        self.is_killed = self.is_leaving = self.is_gone = False
         self.gone = anyio.Event()
         line, other = socket.socketpair()
         tokens_read, self._tokens = os.pipe()
@@ -166,6 +166,7 @@ class ChildProcess:
 
     def kill(self, why: BaseException | None = None) -> None:
         """Kill it with all that it has started."""
+        self.is_killed = True
         self.killed_for = self.killed_for or why
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -89,7 +89,9 @@ class Children:
                 del self._idle[child]
                 return child
         if len(self._idle) > _MOST_IDLE:
-            next(iter(self._idle)).leave()
+            first = next(iter(self._idle))
+            del self._idle[first]
+            first.leave()
         child = ChildProcess(self._program.variables(gpus), key)
         self._all[child] = None
         self._session.start_soon(self._serve, child)
@@ -103,7 +105,7 @@ class Children:
 
     def _send_ahead(self, child: ChildProcess) -> None:
         """Send tasks to a child that take over what its task holds."""
-        if child.average_s is None or child.killed_for is not None:
+        if child.average_s is None or child.is_killed:
             return
         ahead = min(_MOST_AHEAD, int(_AHEAD_S / (child.average_s + 1e-9)))
         if len(child.sent) > ahead // 2:
@@ -155,7 +157,8 @@ class Children:
             self._send_ahead(child)
         else:
             assert not child.sent
-            self._idle[child] = None
+            if not child.is_killed:
+                self._idle[child] = None
             if follower is not None:
                 session.begin(follower)
         if frame.kind == RESULT:
