@@ -200,6 +200,17 @@ def test_a_shell_that_ignores_sigterm_is_hung_up(hosted: Hosted) -> None:
     assert hosted.end()[0] == -signal.SIGHUP
 
 
+def test_a_shell_that_misses_a_signal_is_hung_up_again(hosted: Hosted) -> None:
+    line = (
+        "trap '' TERM; trap 'trap - HUP' HUP; echo ready; while :; do sleep 0.1; done"
+    )
+    hosted.start("pty", line)
+    hosted.reads(b"ready")
+    assert hosted.process is not None
+    hosted.process.terminate()
+    assert hosted.end()[0] == -signal.SIGHUP
+
+
 def test_a_terminal_has_a_size_that_changes(hosted: Hosted) -> None:
     hosted.start("pty", "stty size; read x; stty size")
     hosted.reads(b"24 80")

@@ -34,6 +34,7 @@ from grass.keeper.input_pieces import ANSWER_S, LARGEST_PIECE, Pending, Sender
 if TYPE_CHECKING:
     from grass.keeper.input_pieces import Piece
 
+_HANG_UP_MS = 200
 _AWAITED = {signal.SIGCHLD, signal.SIGTERM}
 _END_OF_FILE = b"\x04"
 _ERASES_UTF8 = 0x4000
@@ -174,12 +175,17 @@ class Host:
         self._waiting: dict[int, tuple[Piece, bytes]] = {}
         self._wakeup = _held_signals()
         self._stdin: int | None = program.stdin
+        self._ending = False
+        """Whether the program was asked to end, and has a terminal."""
 
     def run(self) -> int:
         """Pass input and output on until the program ends; return its status."""
         while True:
-            for descriptor, _ in self._poll():
+            ready = self._poll()
+            for descriptor, _ in ready:
                 self._ready(descriptor)
+            if self._ending and not ready:
+                self._hang_up()
             self._write()
             self._answer_waiting()
             pid, status = os.waitpid(self._program.pid, os.WNOHANG)
@@ -199,11 +205,14 @@ class Host:
             poller.register(terminal, events)
         elif writing and self._stdin is not None:
             poller.register(self._stdin, select.POLLOUT)
+        if self._ending:
+            return poller.poll(_HANG_UP_MS)
         return poller.poll(1000 if self._waiting else None)
 
     def _ready(self, descriptor: int) -> None:
         if descriptor == self._wakeup:
             if signal.SIGTERM in os.read(self._wakeup, 64):
+                self._ending = self._program.terminal is not None
                 self._hang_up()
         elif descriptor == self._listener.fileno():
             with suppress(OSError):
@@ -287,8 +296,12 @@ class Host:
             """Until nothing is left; what others still write is not waited for."""
 
     def _hang_up(self) -> None:
-        """End a shell that ignores SIGTERM, as interactive ones do."""
-        if self._program.terminal is not None and _ignores_sigterm(self._program.pid):
+        """End a shell that ignores SIGTERM, as interactive ones do.
+
+        It is done again until the shell is gone: one that is about to read from its
+        terminal notes a signal and reads on.
+        """
+        if self._ending and _ignores_sigterm(self._program.pid):
             with suppress(OSError):
                 os.kill(self._program.pid, signal.SIGHUP)
 
