@@ -15,11 +15,11 @@ demo: $(INSTALLED)
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
-test: $(READY) tmux chromium
+test: $(READY) tmux
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3; tests=$$?; \
+	$(BIN)/python -m pytest -n 3 -m "not browser"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
 
 # The terminal of the golden screens. Where it cannot be installed, these are skipped.
@@ -27,7 +27,7 @@ tmux:
 	@command -v tmux >/dev/null || test "$$(id -u)" != 0 \
 	|| { apt-get update -qq && apt-get install -qq -y tmux >/dev/null; } || true
 
-# The dashboard in a real browser alone.
+# The dashboard in a real browser: two minutes more, so apart from the other tests.
 web-test: $(READY) chromium
 	$(BIN)/python -m pytest -n 2 tests/web
 
