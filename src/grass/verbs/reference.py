@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import TYPE_CHECKING
 
 from grass.cli.parsing.job_changes import CHANGES_BEFORE_START
+from grass.docstrings import about, methods, section
 from grass.verbs import calls
 from grass.verbs.cell_magic import run_cell
 from grass.verbs.job import Job, Known
@@ -23,7 +23,7 @@ from grass.verbs.keywords import (
 from grass.verbs.selected import Selected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from grass.cli.parsing.options import Option
 
@@ -57,18 +57,18 @@ takes something away, as `none` does on the command line.
 def text() -> str:
     """Return the whole page."""
     parts = [_OPENING]
-    parts += [_called(f"grass.{one.__name__}", one, "##") for one in FUNCTIONS]
+    parts += [section(f"grass.{one.__name__}", one, "##") for one in FUNCTIONS]
     given = (JobOptions, ArrayOptions), calls.ARRAY_OPTIONS
     parts += [_KEYWORDS, _table(*given)]
     parts += [_class(Job), _class(Jobs), _VERBS, *_methods(Selected, "job")]
     changes = (JobChanges, ChangesBeforeStart), CHANGES_BEFORE_START
-    parts += [_CHANGES, _table(*changes), f"## %%grass\n\n{_about(run_cell)}\n"]
+    parts += [_CHANGES, _table(*changes), f"## %%grass\n\n{about(run_cell)}\n"]
     return "\n".join(parts)
 
 
 def _class(kind: type[Selected]) -> str:
     """Return what is known of a class, then its own methods."""
-    lines = [f"## {kind.__name__}", "", _about(kind), "", "| attribute | meaning |"]
+    lines = [f"## {kind.__name__}", "", about(kind), "", "| attribute | meaning |"]
     lines += ["|---|---|", *_attributes(kind), ""]
     return "\n".join([*lines, *_methods(kind, kind.__name__.lower())])
 
@@ -78,32 +78,19 @@ def _attributes(kind: type[Selected]) -> Iterable[str]:
         yield "| `id` | Its number, which no other job ever has. |"
     for name, member in vars(kind).items():
         if isinstance(member, Known | property) and not name.startswith("_"):
-            yield f"| `{name}` | {_about(member)} |"
-
-
-def _methods(kind: type[Selected], called: str) -> Iterable[str]:
-    for name, member in vars(kind).items():
-        is_own = inspect.isfunction(member) and not name.startswith("_")
-        if is_own and not name.endswith("_async"):
-            yield _called(f"{called}.{name}", member, "###")
-
-
-def _called(name: str, called: Callable[..., object], heading: str) -> str:
-    words = str(inspect.signature(called)).replace("'", "")
-    words = words.replace("(self, ", "(").replace("(self)", "()")
-    return f"{heading} {name}\n\n```python\n{name}{words}\n```\n\n{_about(called)}\n"
+            yield f"| `{name}` | {about(member)} |"
 
 
 def _table(forms: Sequence[type], options: Sequence[Option]) -> str:
-    about = {one.key: one.about.replace("|", "\\|") for one in options}
-    about |= {"request": about["require"], "require": "the same as `request`"}
+    told = {one.key: one.about.replace("|", "\\|") for one in options}
+    told |= {"request": told["require"], "require": "the same as `request`"}
     names = dict.fromkeys(name for form in forms for name in form.__annotations__)
-    rows = (f"| `{name}` | {about[name]} |" for name in names)
+    rows = (f"| `{name}` | {told[name]} |" for name in names)
     return "\n".join(["| keyword | meaning |", "|---|---|", *rows, ""])
 
 
-def _about(documented: object) -> str:
-    return inspect.getdoc(documented) or ""
+def _methods(kind: type, instance: str) -> Iterable[str]:
+    return methods(kind, instance, lambda name: not name.endswith("_async"))
 
 
 if __name__ == "__main__":
