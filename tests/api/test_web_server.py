@@ -79,6 +79,7 @@ def test_others_cannot_use_up_the_daemons_descriptors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(web_server, "_is_own", lambda transport: False)
+    monkeypatch.setattr(web_server, "FIRST_REQUEST_S", 10 * PATIENCE_S)
 
     async def story(address: tuple[str, int]) -> None:
         some = [
