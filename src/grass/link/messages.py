@@ -194,6 +194,8 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """What of a request it can enforce: features of `model.enforcement`."""
     shrinks: bool = False
     """Whether it understands `Shrink`."""
+    runs_tasks: bool = False
+    """Whether it runs a `Start` with a `task`, and fetches blobs."""
 
 
 class Returned(Message, tag="returned"):
@@ -273,6 +275,10 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """Tells it from another one of its number, given back or of a lost database."""
     learns: bool = False
     """Whether to tell what it uses of a GPU: see `ProfileNoted`."""
+    arguments: bytes = b""
+    """The pickled arguments of a task, unless they are a blob."""
+    arguments_blob: str = ""
+    """The blob with the pickled arguments of a task."""
 
 
 class Stop(Message, tag="stop", omit_defaults=False):

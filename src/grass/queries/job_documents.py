@@ -16,6 +16,7 @@ from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import UNFINISHED, AttemptState, JobState
 from grass.model.jobs.placeholders import fill_command, values_of
 from grass.model.jobs.spec import Spec, asked_json
+from grass.model.jobs.task_call import shown_call
 from grass.model.resources import units_json
 from grass.model.times import rfc3339
 from grass.queries import constraints
@@ -56,7 +57,7 @@ def job_document(
         return _ahead_document(details, state, now_s, forgotten)
     running = last is not None and job.state is JobState.RUNNING
     prefix = _prefix(job, spec, state)
-    command = [*prefix, *job.words]
+    command = [*prefix, *_words(job, spec)]
     return {
         "id": job.id,
         "name": job.name,
@@ -77,6 +78,7 @@ def job_document(
         "worker": last and _name(state, last.worker, forgotten),
         "pid": last.pid if last and running else None,
         "guest": None if spec.guest is None else spec.guest[0],
+        "task": None if spec.task is None else spec.task.name,
         "exit_code": job.exit_code,
         "signal": job.signal,
         "reason": _reason(job, state, now_s, forgotten),
@@ -119,7 +121,7 @@ def array_document(view: ArrayView, reason: str | None) -> JsonObject:
         "project": job.project,
         "queue": job.queue,
         "owner": job.owner,
-        "command": list(job.words),
+        "command": _words(job, view.shown.spec),
         "shell": job.shell,
         "request": asked_json(view.shown.spec),
         "total": sum(totals.states.values()),
@@ -130,6 +132,11 @@ def array_document(view: ArrayView, reason: str | None) -> JsonObject:
         "reason": reason,
         "params": list(job.params),
     }
+
+
+def _words(job: Job, spec: Spec) -> list[str]:
+    """Return what a job runs; a task as a call of its function."""
+    return list(job.words) if spec.task is None else [shown_call(spec.task)]
 
 
 def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> JsonObject:

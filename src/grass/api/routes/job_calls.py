@@ -15,7 +15,6 @@ from grass.api.routes.request_bodies import (
     EditBody,
     EnqueueBody,
     JobBody,
-    ParamsBody,
     RerunBody,
 )
 from grass.broker.core.calls import Edit, Enqueue, NewJob, Rerun
@@ -24,9 +23,10 @@ from grass.broker.core.state import State
 from grass.errors import NotFound, UsageError
 from grass.model import field_readers
 from grass.model.jobs import params
-from grass.model.jobs.arrays import Array, read_array
+from grass.model.jobs.arrays import MOST_MEMBERS, Array, read_array
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.spec import JobPatch, given, job_fields
+from grass.model.jobs.task_call import read_arguments
 from grass.model.resources import split_auto
 from grass.settings import Settings
 
@@ -42,7 +42,7 @@ _OF_AN_ARRAY = {
 _OPTIONS = tuple(
     name
     for name in JobBody.__struct_fields__
-    if name not in ("command", "name", "array")
+    if name not in ("command", "name", "array", "arguments")
 )
 _options_of = attrgetter(*_OPTIONS)
 _NO_OPTIONS = _options_of(JobBody())
@@ -122,7 +122,7 @@ class _EnqueueReader:
         jobs = [self._numbered(number, common) for number in range(len(body.jobs))]
         self._check_usual_queue(jobs)
         if self._array is not None:
-            jobs = _members(jobs[0], self._array, body.params)
+            jobs = _members(jobs[0], self._array, body)
         field_readers.pairs(body.environment or {})
         return Enqueue(
             actor,
@@ -154,7 +154,11 @@ class _EnqueueReader:
             patch = self._known[text]
         if isinstance(command, str):
             return NewJob((command,), patch, True, job.name)
-        return NewJob(tuple(command or ()), patch, None, job.name)
+        arguments = None if job.arguments is None else read_arguments(job.arguments)
+        if arguments is not None and not patch.task:
+            raise UsageError("only a task has arguments", "give a `task` as well")
+        words = tuple(command or ())
+        return NewJob(words, patch, None, job.name, arguments=arguments)
 
     def _over_defaults(self, job: JobBody) -> dict[str, Any]:
         """Add a job's options to the call's; a whole request is all it asks for."""
@@ -227,9 +231,10 @@ def _options(job: JobBody) -> dict[str, Any]:
 def _array(body: EnqueueBody) -> Array | None:
     asked = [job.array for job in body.jobs if job.array is not None]
     text = asked[0] if asked else body.defaults.array
-    if text is None and body.params is None:
+    given = [one for one in (text, body.params, body.arguments) if one is not None]
+    if not given:
         return None
-    if text is not None and body.params is not None:
+    if len(given) > 1:
         raise UsageError("both --array and parameters say how many jobs", "give one")
     if len(body.jobs) != 1:
         what = "--array goes" if text is not None else "parameters go"
@@ -239,13 +244,31 @@ def _array(body: EnqueueBody) -> Array | None:
         )
     if body.params is not None:
         return Array(list(range(1, len(body.params.rows) + 1)), None)
+    if body.arguments is not None:
+        return Array(list(range(1, len(body.arguments) + 1)), None)
     return None if text is None else read_array(text)
 
 
-def _members(job: NewJob, array: Array, body: ParamsBody | None) -> list[NewJob]:
+def _members(job: NewJob, array: Array, body: EnqueueBody) -> list[NewJob]:
+    if body.arguments is not None:
+        return _tasks(job, array, body.arguments)
     none: list[None] = [None] * len(array.indices)
-    own = none if body is None else params.rows(body.names, body.rows)
+    rows = body.params
+    own = none if rows is None else params.rows(rows.names, rows.rows)
     return [
         NewJob(job.words, job.patch, job.shell, job.name, index, given)
         for index, given in zip(array.indices, own, strict=True)
+    ]
+
+
+def _tasks(job: NewJob, array: Array, arguments: list[str]) -> list[NewJob]:
+    if not job.patch.task:
+        raise UsageError("only a task has arguments", "give a `task` as well")
+    if not arguments or len(arguments) > MOST_MEMBERS:
+        raise UsageError(f"{len(arguments):,} tasks", f"give 1 to {MOST_MEMBERS:,}")
+    return [
+        NewJob(
+            job.words, job.patch, None, job.name, index, arguments=read_arguments(text)
+        )
+        for index, text in zip(array.indices, arguments, strict=True)
     ]

@@ -43,6 +43,7 @@ CommandBody = list[str] | str
 _FORMS = {
     "command": CommandBody | UnsetType,
     "array": str | UnsetType,
+    "arguments": str | UnsetType,
     **request_forms(JobPatch, JOB_READERS),
 }
 """The types of a job's fields, by their names in a request."""
@@ -103,6 +104,8 @@ class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
     defaults: JobBody = msgspec.field(default_factory=JobBody)
     params: ParamsBody | None = None
     """The one job becomes an array: a member for each row."""
+    arguments: list[str] | None = None
+    """The same for a task: the arguments of each member."""
     key: str | None = None
     environment: dict[str, str] | None = None
     directory: str | None = None

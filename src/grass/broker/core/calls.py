@@ -18,6 +18,7 @@ from grass.link.messages import ToBroker
 from grass.model.access import Token
 from grass.model.jobs.params import Params
 from grass.model.jobs.spec import JobPatch
+from grass.model.jobs.task_call import Arguments
 from grass.model.profiles import Profile
 from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity
@@ -108,6 +109,8 @@ class NewJob(msgspec.Struct, frozen=True):
     """Its index, as a member of an array. All members are in one call."""
     params: Params | None = None
     """What it is given of its own, by name."""
+    arguments: Arguments | None = None
+    """Those of a task; None: it is called without any."""
 
 
 class Enqueue(Reading[Enqueued]):

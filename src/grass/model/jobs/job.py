@@ -2,8 +2,9 @@
 
 A `Job` has a number, a state and what happened to it. What jobs of one call have in
 common is one `Common` object, because a million members of an array may wait; how they
-run is in their `Spec`. A job with parameters is a `JobWithParams`, so that the many
-without them do not grow. States change only through `lifecycle`.
+run is in their `Spec`. A job with parameters is a `JobWithParams` and one that calls a
+function a `TaskJob`, so that the many others do not grow. States change only through
+`lifecycle`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ import msgspec
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.params import Params
 from grass.model.jobs.placeholders import fill, of_the_job
+from grass.model.jobs.task_call import Arguments
 from grass.model.resources import Allocation
 from grass.model.usage import ResourceUse
 
@@ -92,6 +94,16 @@ class Job(msgspec.Struct, gc=False):
         return {}
 
     @property
+    def arguments(self) -> bytes:
+        """The pickled arguments of a task, unless they are a blob."""
+        return b""
+
+    @property
+    def arguments_blob(self) -> str:
+        """The blob with the pickled arguments of a task; empty: there is none."""
+        return ""
+
+    @property
     def project(self) -> str:
         """What it belongs to."""
         return self.common.project
@@ -132,10 +144,25 @@ class JobWithParams(Job, gc=False):
     params: Params = {}
 
 
+class TaskJob(Job, gc=False):
+    """A job that calls a function with arguments of its own."""
+
+    arguments: bytes = b""
+    arguments_blob: str = ""
+
+
 def new_job(
-    id: int, common: Common, state: JobState, index: int | None, params: Params | None
+    id: int,
+    common: Common,
+    state: JobState,
+    index: int | None,
+    params: Params | None,
+    arguments: Arguments | None = None,
 ) -> Job:
     """Make a job to which nothing has happened yet."""
+    if arguments is not None:
+        data, blob = arguments
+        return TaskJob(id, common, state, index, arguments=data, arguments_blob=blob)
     if params:
         return JobWithParams(id, common, state, index, params=params)
     return Job(id, common, state, index)

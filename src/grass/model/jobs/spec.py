@@ -21,6 +21,7 @@ from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
+from grass.model.jobs.task_call import TaskCall, TaskForm, read_task
 from grass.model.resources import AUTO, Policy, Request, request_json
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
@@ -62,6 +63,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The pid and start ticks of a process that is there already and runs the job."""
     enforce: Enforcement | None = None
     """Whether it is held to its request, and what happens if it uses more."""
+    task: TaskCall | None = None
+    """The Python function that it calls; None: it has a command, or is a guest."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -173,6 +176,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     enforce: Enforcement | UnsetType | None = UNSET
     auto_vram: bool | UnsetType = UNSET
     job_type: str | UnsetType | None = UNSET
+    task: TaskCall | UnsetType | None = UNSET
 
 
 NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest", "auto_vram")
@@ -234,6 +238,7 @@ JOB_READERS = {
     "policy": Reader(read.policy, str | None),
     "enforce": Reader(read.enforcement, str | None),
     "job_type": Reader(read.job_type),
+    "task": Reader(read_task, TaskForm | None),
 }
 """By a field's name in a request: how it is read and checked."""
 

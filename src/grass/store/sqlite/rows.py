@@ -15,7 +15,14 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from grass.model.access import Token
-from grass.model.jobs.job import Attempt, Common, Job, JobWithParams, filled_name
+from grass.model.jobs.job import (
+    Attempt,
+    Common,
+    Job,
+    JobWithParams,
+    TaskJob,
+    filled_name,
+)
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.profiles import Profile
@@ -26,11 +33,22 @@ from grass.store.changes import Removal
 
 Row = tuple[Any, ...]
 
+
+class _StoredJob(JobWithParams, gc=False):
+    """All that the body of any job may have."""
+
+    arguments: bytes = b""
+    arguments_blob: str = ""
+
+
 _JOB_STATES = {state.value: state for state in JobState}
 _ATTEMPT_STATES = {state.value: state for state in AttemptState}
 _OF_A_JOB = ("id", "common", "state", "index", "finished_at", "attempts")
 _JOB = Rest(Job, _OF_A_JOB)
 _WITH_PARAMS = Rest(JobWithParams, _OF_A_JOB, "Job")
+_TASK = Rest(TaskJob, _OF_A_JOB, "Job")
+_STORED = Rest(_StoredJob, _OF_A_JOB, "Job")
+_WRITTEN = {Job: _JOB, JobWithParams: _WITH_PARAMS, TaskJob: _TASK}
 _ATTEMPT = Rest(Attempt, ("job", "number", "state", "output_bytes", "ran_s"))
 _WORKER = Rest(Worker, ("connected", "skew_s", "unable", "shrinks"))
 """Without what is known only while the worker is connected."""
@@ -47,7 +65,7 @@ def job_row(job: Job) -> Row:
         job.index,
         job.finished_at,
         job.attempts,
-        (_JOB if type(job) is Job else _WITH_PARAMS).text(job),
+        _WRITTEN[type(job)].text(job),
     )
 
 
@@ -78,14 +96,21 @@ def jobs_from(rows: Iterable[Row]) -> Iterator[Job]:
             alike = row[1:_END_OF_COMMON]
             common = _common_from(alike)
         state, index, finished_at, attempts, body = row[_END_OF_COMMON:]
-        rest = {} if body is None else _WITH_PARAMS.fields(body, row[0])
+        kind, rest = (Job, {}) if body is None else _kind_of(body, row[0])
         known = _JOB_STATES.get(state) or _unknown(f"job {row[0]}", state)
-        kind = JobWithParams if rest.get("params") else Job
-        if kind is Job:
-            rest.pop("params", None)
         job = kind(row[0], common, known, index, **rest)
         job.finished_at, job.attempts = finished_at, attempts
         yield job
+
+
+def _kind_of(body: str, id: int) -> tuple[type[Job], dict[str, Any]]:
+    """Return the class of a job and the fields of its body."""
+    rest = _STORED.fields(body, id)
+    params = rest.pop("params")
+    data, blob = rest.pop("arguments"), rest.pop("arguments_blob")
+    if data or blob:
+        return TaskJob, rest | {"arguments": data, "arguments_blob": blob}
+    return (JobWithParams, rest | {"params": params}) if params else (Job, rest)
 
 
 def filled_name_of(name: str, id: int, index: int | None, body: str | None) -> str:

@@ -28,11 +28,20 @@ _PLAIN = frozenset({int, float, str, bytes, bool, type(None), complex})
 
 def dump(value: Any) -> tuple[bytes, int | None]:  # noqa: ANN401 -- anything
     """Return the bytes of a value, and the descriptor of its large buffers."""
-    if type(value) in _PLAIN or _is_plain_call(value):
-        return _COUNT.pack(0) + pickle.dumps(value, 5), None
-    import cloudpickle
+    data, large = dump_with_buffers(value)
+    sizes = [buffer.raw().nbytes for buffer in large]
+    head = _COUNT.pack(len(sizes)) + b"".join(map(_SIZE.pack, sizes))
+    return head + data, _shared(large) if large else None
 
+
+def dump_with_buffers(
+    value: Any,  # noqa: ANN401 -- anything
+) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    """Return the pickle of a value, and its large buffers, which are not copied."""
     large: list[pickle.PickleBuffer] = []
+    if type(value) in _PLAIN or _is_plain_call(value):
+        return pickle.dumps(value, 5), large
+    import cloudpickle
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
         if buffer.raw().nbytes < LARGE:
@@ -42,9 +51,7 @@ def dump(value: Any) -> tuple[bytes, int | None]:  # noqa: ANN401 -- anything
 
     data = io.BytesIO()
     cloudpickle.Pickler(data, protocol=5, buffer_callback=is_small).dump(value)
-    sizes = [buffer.raw().nbytes for buffer in large]
-    head = _COUNT.pack(len(sizes)) + b"".join(map(_SIZE.pack, sizes))
-    return head + data.getvalue(), _shared(large) if large else None
+    return data.getvalue(), large
 
 
 def _is_plain_call(value: object) -> bool:

@@ -14,6 +14,7 @@ from grass.model.ids import AttemptId
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec, run_options
+from grass.model.jobs.task_call import TaskCall
 from grass.model.queue import View
 from grass.model.resources import units_json
 from grass.scheduler import Placement
@@ -110,8 +111,18 @@ def start_of(state: State, job: Job, attempt: Attempt) -> Start:
         after=None if predecessor is None else state.attempt_id(predecessor),
         placed_at=attempt.started_at,
         learns=spec.auto_vram or spec.job_type is not None,
-        **run_options(spec),
+        arguments=job.arguments,
+        arguments_blob=job.arguments_blob,
+        **(run_options(spec) | _task(state, spec, attempt)),
     )
+
+
+def _task(state: State, spec: Spec, attempt: Attempt) -> dict[str, TaskCall]:
+    """Return a task without the caller's Python, where that is on another machine."""
+    task = spec.task
+    if task is None or attempt.worker == state.daemon.home_worker:
+        return {}
+    return {"task": replace(task, interpreter="")}
 
 
 def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:

@@ -17,7 +17,7 @@ from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.jobs.commands import is_shell_line
-from grass.model.jobs.default_names import default_name
+from grass.model.jobs.default_names import LONGEST, default_name
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.job import DEFAULT_PROJECT, Common, Job, alike, new_job
 from grass.model.jobs.lifecycle import JobState
@@ -140,7 +140,7 @@ def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
         common = arrival.jobs[-1].common
     else:
         common = _common(state, arrival, new)
-    return new_job(number, common, first, new.index, new.params)
+    return new_job(number, common, first, new.index, new.params, new.arguments)
 
 
 def is_for_a_shell(new: NewJob, known: Prepared) -> bool:
@@ -158,7 +158,8 @@ def _alike(one: NewJob, other: NewJob) -> bool:
 
 def name_of(new: NewJob, known: Prepared) -> str:
     """Return the name that a job shares with those that are given the same."""
-    given = new.name or new.patch.name
+    task = known.spec.task
+    given = new.name or new.patch.name or (task and task.name[:LONGEST])
     name = given or default_name((*known.prefix, *new.words))
     return name.encode("utf-8", "replace").decode()
 

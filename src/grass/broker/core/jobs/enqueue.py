@@ -290,6 +290,9 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
         if words:
             raise UsageError("a guest has no command: its process is there already")
         return
+    if prepared.spec.task is not None:
+        _check_task(words, prepared)
+        return
     if not prepared.prefix:
         _, program = split_assignments(words)
         if not program or not program[0]:
@@ -302,3 +305,16 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     if not (prepared.spec.raw or prepared.spec.verbatim):
         asked = least_request(prepared.spec)
         placeholders.check(words, asked, prepared.known_kinds)
+
+
+def _check_task(words: tuple[str, ...], prepared: Prepared) -> None:
+    """Refuse a task with a command, of its own or of its queue."""
+    if words:
+        raise UsageError("a task calls a function, and has no command")
+    if prepared.prefix:
+        raise UsageError(
+            f"queue `{prepared.queue}` runs a command of its own, not functions",
+            "enqueue the task in another queue",
+        )
+    if prepared.spec.stdin != NO_INPUT:
+        raise UsageError("a task has no stdin", "give what it needs as arguments")
