@@ -98,7 +98,7 @@ def test_defaults_are_shared_and_each_job_may_differ(tmp_path: Path) -> None:
 def test_each_field_of_a_spec_is_either_shown_or_hidden() -> None:
     shown_otherwise = {
         *("request", "prefix", "cwd", "queue_cwd", "after", "begin_at"),
-        *("worker", "output", "stderr", "auto_vram", "job_type"),
+        *("worker", "output", "stderr", "auto_vram", "job_type", "task"),
     }
     hidden = {"env", "base_env", "umask", "raw", "pin", "max_output", "at_most"}
     hidden |= {"window", "verbatim", "threads", "guest", "short_of_memory"}

@@ -19,6 +19,16 @@ is another attempt, and 0, which older workers send, matches any.
 
 import msgspec
 
+from grass.link.attempt_verbs import (
+    Continue,
+    GiveBack,
+    NoteProfile,
+    Recall,
+    Shrink,
+    Signal,
+    Stop,
+    Suspend,
+)
 from grass.link.measurements import Overran, ProfileNoted, Withheld
 from grass.link.requests import (
     CloseOutput,
@@ -279,65 +289,6 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """The pickled arguments of a task, unless they are a blob."""
     arguments_blob: str = ""
     """The blob with the pickled arguments of a task."""
-
-
-class Stop(Message, tag="stop", omit_defaults=False):
-    """End this attempt: signal, grace, then SIGKILL until its tree is empty."""
-
-    attempt: str
-    grace_s: float
-    signal: int = 15
-    reason: str = "cancelled"
-
-
-class Suspend(Message, tag="suspend"):
-    """Suspend every process of this attempt."""
-
-    attempt: str
-
-
-class Continue(Message, tag="continue"):
-    """Continue every process of this attempt."""
-
-    attempt: str
-
-
-class Signal(Message, tag="signal"):
-    """Send one signal to the processes of this attempt; older workers ignore it."""
-
-    attempt: str
-    signal: int
-
-
-class GiveBack(Message, tag="give-back"):
-    """A guest is done with this attempt, with this exit code; its process goes on."""
-
-    attempt: str
-    exit_code: int = 0
-
-
-class Shrink(Message, tag="shrink", omit_defaults=False):
-    """This attempt holds only this from now on; sent before starts on the rest.
-
-    Sent only to a worker whose `Hello` has `shrinks`.
-    """
-
-    attempt: str
-    allocation: Allocation
-
-
-class NoteProfile(Message, tag="note-profile"):
-    """Tell now what this attempt uses of a GPU: it will need no more."""
-
-    attempt: str
-
-
-class Recall(Message, tag="recall"):
-    """Return these attempts if they have not started: answered by `Returned`."""
-
-    attempts: list[str]
-    placed_at: list[int] = msgspec.field(default_factory=list)
-    """When each was placed; empty: unknown."""
 
 
 class Forget(Message, tag="forget"):
