@@ -250,16 +250,19 @@ def test_child_of_a_guest_takes_from_its_units(lab: GrassHome) -> None:
     assert ran.stdout == "None ['0', '1']\n" * 2, ran.stderr
 
 
-def test_async_block_holds_units(lab: GrassHome) -> None:
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_async_block_holds_units(lab: GrassHome, loop: str) -> None:
     ran = python(
         lab,
-        "import asyncio, grass\n"
+        "import anyio, grass\n"
         "async def one():\n"
         "    async with grass.allocate(gpu=1) as a:\n"
-        "        await asyncio.sleep(0.1)\n"
-        "        return a.job\n"
-        "async def main(): print(*await asyncio.gather(one(), one()))\n"
-        "asyncio.run(main())\n",
+        "        await anyio.sleep(0.1)\n"
+        "        print(a.job)\n"
+        "async def main():\n"
+        "    async with anyio.create_task_group() as group:\n"
+        "        for _ in range(2): group.start_soon(one)\n"
+        f"anyio.run(main, backend={loop!r})\n",
     )
     jobs = [int(one) for one in ran.stdout.split()]
     assert len(set(jobs)) == 2, ran.stderr

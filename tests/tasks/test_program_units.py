@@ -9,7 +9,7 @@ import pytest
 
 from grass.errors import NeverFits
 from grass.resource import Cores, Gpu, Memory
-from grass.tasks.program_units import ProgramUnits, open_program
+from grass.tasks.program_units import ProgramBlock, ProgramUnits
 from tests.support.fixtures import lasting, shared
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S
@@ -47,14 +47,14 @@ def tell(home: GrassHome, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_a_daemon_it_is_the_machine() -> None:
-    with open_program(None) as program:
+    with ProgramBlock(None) as program:
         names = {str(core) for core in os.sched_getaffinity(0)}
         assert set(program.capacity["cpu"]) == names
         assert program.capacity["ram"]
 
 
 def test_what_was_named_is_what_there_is() -> None:
-    with open_program(Cores(64) & Memory(2)) as program:
+    with ProgramBlock(Cores(64) & Memory(2)) as program:
         assert len(program.capacity["cpu"]) == 64
 
 

@@ -9,19 +9,25 @@ import pytest
 from grass.errors import UsageError
 from grass.resource import (
     CPU,
+    ONE_INSTANCE,
+    REJECT,
     ZERO,
+    Capacity,
     Cores,
     Gpu,
     Kind,
     Memory,
     Node,
+    Reject,
     Resource,
+    Token,
     Vram,
     WTime,
     capacity_of,
     counted,
     given,
 )
+from grass.resource.wall_time import RUNS
 
 
 def test_zero_is_affordable_to_all_and_affords_nothing() -> None:
@@ -78,6 +84,73 @@ def test_time_runs_out_and_is_not_given_back(monkeypatch: pytest.MonkeyPatch) ->
     assert WTime(T="2-00:00:01").T == 172_801
     with pytest.raises(ValueError, match="`1:30` is not a time"):
         WTime(T="1:30")
+
+
+def test_the_time_of_a_group_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    left, asked = WTime(T=7000, countdown=True), WTime(group="of this test")
+    for short in (left.alloc(asked) for _ in range(RUNS)):
+        now += 9
+        left.dealloc(short)
+    taken = [left.alloc(asked) for _ in range(RUNS)]
+    assert repr(taken[0]) == repr(asked) == "WTime(group='of this test')"
+    now += 12
+    for one in taken:
+        left.dealloc(one)
+    known = left.alloc(asked)
+    assert (known.T, known.softT) == (12, 12)
+    assert repr(asked) == "WTime(T='00:00:12')"
+    now += 7000
+    assert not left.request(asked)
+    with pytest.raises(ValueError, match="needs a time or a group"):
+        WTime(softT=3)
+
+
+def test_the_limit_of_a_group_has_room_for_slower_runs() -> None:
+    asked = WTime(group="of different lengths")
+    for seconds in (10, 20, 10, 20, 10, 20, 10):
+        asked.note_run(seconds)
+    assert asked.known() is None
+    asked.note_run(20)
+    known = asked.known()
+    assert known is not None
+    assert (known.T, known.softT) == (42, 26)
+
+
+def test_a_token_is_there_or_not() -> None:
+    token = Token("A")
+    assert repr(token) == "Token('A')"
+    assert token.request(Token("A"))
+    assert not token.request(Token("B"))
+    assert token.alloc(Token("A")) == token
+    assert token.request(Token("A"))
+    with pytest.raises(ValueError, match="does not match"):
+        token.alloc(Token("B"))
+
+
+def test_a_capacity_counts_who_is_there() -> None:
+    capacity = Capacity(1)
+    assert (repr(Capacity(0)), repr(ONE_INSTANCE)) == ("Capacity(0)", "ONE_INSTANCE")
+    assert capacity.request(ONE_INSTANCE)
+    assert capacity.alloc(ONE_INSTANCE).v == -1
+    assert capacity.v == 0
+    with pytest.raises(ValueError, match="has no capacity left"):
+        capacity.alloc(ONE_INSTANCE)
+    capacity.dealloc(ONE_INSTANCE)
+    assert capacity.v == capacity.V == 1
+
+
+def test_what_rejects_affords_nothing_and_takes_back() -> None:
+    assert not REJECT.request(ZERO)
+    assert REJECT & Cores(1) is REJECT
+    rejecting = Reject(Memory(8))
+    assert repr(rejecting) == "Reject(Memory(8))"
+    rejecting.dealloc(Memory(4))
+    assert not rejecting.request(Memory(8))
+    with pytest.raises(ValueError, match="it gives nothing"):
+        rejecting.alloc(ZERO)
+    assert rejecting.eject() == Memory(12)
 
 
 def test_parts_are_taken_together_or_not_at_all() -> None:

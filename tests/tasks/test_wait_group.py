@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import re
+import sys
 import tracemalloc
 from functools import partial
 from typing import Any
@@ -255,6 +256,49 @@ def test_a_task_that_needs_more_time_than_is_left_is_refused(backend: str) -> No
         grain.run_combine(main, [], rpw, backend=backend)
 
 
+def test_a_task_that_waited_until_there_is_no_time_left_is_not_begun(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.time", lambda: now)
+
+    async def take_time() -> None:
+        nonlocal now
+        now += 50
+
+    async def main() -> None:
+        async with grain.open_waitgroup() as wg:
+            wg.submit(Cores(1) & WTime(T=60, softT=30), take_time)
+            wg.submit(Cores(1) & WTime(T=60, softT=30), double, 1)
+
+    rpw = Cores(1) & WTime(T=60, countdown=True)
+    with pytest.raises(ExceptionGroup) as raised:
+        grain.run_combine(main, [], rpw, backend=backend)
+    assert raised.group_contains(TimeoutError, match=r"`double` needs .* is left")
+
+
+def test_a_group_of_tasks_has_the_time_that_its_first_ones_took(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = WTime(group=f"of {backend}")
+    now = 0.0
+
+    async def take_time() -> None:
+        nonlocal now
+        now += 20
+
+    async def main() -> None:
+        for _ in range(8):
+            await grain.exec1(Cores(1) & limit, take_time)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("grass.tasks.session.time.monotonic", lambda: now)
+        grain.run_combine(main, [], Cores(1), backend=backend)
+    known = limit.known()
+    assert known is not None
+    assert (known.T, known.softT) == (20, 20)
+
+
 def test_errors_that_pass_are_tried_again(backend: str) -> None:
     tries: list[int] = []
 
@@ -284,6 +328,8 @@ def test_an_option_that_is_none_is_refused(backend: str) -> None:
     with pytest.raises(ExceptionGroup) as raised:
         grain.run_combine(main, backend=backend)
     assert raised.group_contains(TypeError, match="there is no option `retries`")
+    with pytest.raises(TypeError, match="there is no option `config_file`: there are"):
+        grain.run_combine(main, config_file=False)
 
 
 def test_a_cache_is_asked_first(backend: str) -> None:
@@ -342,6 +388,48 @@ def test_an_executor_runs_in_a_plain_block(backend: str) -> None:
         numbers = [executor.submit(Memory(2), double, one) for one in range(6)]
     assert numbers == [1, 2, 3, 4, 5, 6]
     assert executor.results == [0, 2, 4, 6, 8, 10]
+
+
+def test_a_failure_leaves_the_block_of_an_executor_in_a_group(backend: str) -> None:
+    tries: list[int] = []
+
+    async def pass_by() -> None:
+        tries.append(1)
+        raise Temporary
+
+    with (
+        pytest.raises(ExceptionGroup) as raised,
+        grain.GrainExecutor(backend=backend) as executor,
+    ):
+        executor.submit(ZERO, fail)
+    assert raised.group_contains(Critical)
+    with (
+        pytest.raises(ExceptionGroup) as raised,
+        grain.GrainExecutor(backend=backend, temporary_err=(Temporary,)) as executor,
+    ):
+        executor.submit(ZERO, pass_by)
+    assert raised.group_contains(Temporary)
+    assert len(tries) == 3
+
+
+def test_groups_one_after_the_other_and_what_they_print(
+    backend: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def say() -> None:
+        sys.stdout.write("something\n")
+
+    async def main() -> None:
+        for _ in range(2):
+            async with grain.open_waitgroup() as wg:
+                wg.submit(ZERO, say)
+                wg.submit(Cores(1), print, "from a child")
+            assert wg.results == [None, None]
+
+    grain.run_combine(main, [], Cores(1), backend=backend)
+    assert sorted(capfd.readouterr().out.splitlines()) == [
+        *["from a child"] * 2,
+        *["something"] * 2,
+    ]
 
 
 def test_an_executor_tells_results_as_they_come() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from _thread import allocate_lock
 from contextvars import ContextVar
 
 from grass.client.connection import Broken
@@ -39,7 +40,7 @@ _inside: dict[tuple[int, str], bool] = {}
 """The types that were told of jobs around this process, and whether they are known."""
 
 
-def _surrounding() -> Allocation | None:
+def surrounding() -> Allocation | None:
     """Return the innermost allocation that this code runs in, and that is held."""
     outer = _innermost.get()
     while outer is not None and not outer.is_held_here:
@@ -101,6 +102,8 @@ class Allocation:
         self._calls: GuestCalls | None = None
         self._pid = 0
         self._given_up = False
+        self._taking = allocate_lock()
+        """Held by a thread that takes the units for a coroutine."""
         self._begun = False
         self.outer: Allocation | None = None
         """The one that it is inside of."""
@@ -110,6 +113,8 @@ class Allocation:
         """The names of the units by kind."""
         self.amounts: dict[str, dict[str, float]] = {}
         """How much of each unit it has; empty where the units belong to no job."""
+        self.tells_waits = False
+        """Whether it says what it waits for elsewhere than on a terminal too."""
         self.profiled = False
         """Whether it is known already what its type needs."""
 
@@ -141,15 +146,18 @@ class Allocation:
 
     async def __aenter__(self) -> Self:
         """Wait for the units, while other tasks go on, and take them."""
-        import asyncio
+        import anyio.to_thread
 
-        taking = asyncio.ensure_future(asyncio.to_thread(self._take))
         try:
-            await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            await asyncio.to_thread(self._give_up)
-            await asyncio.gather(taking, return_exceptions=True)
-            await asyncio.to_thread(self._give_back, INTERRUPTED)
+            # A limiter of its own: a wait may last for days, and keeps nobody out.
+            await anyio.to_thread.run_sync(
+                self._take_in_thread,
+                abandon_on_cancel=True,
+                limiter=anyio.CapacityLimiter(1),
+            )
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._abandon)
             raise
         self._begin()
         return self
@@ -161,10 +169,11 @@ class Allocation:
         traceback: TracebackType | None,
     ) -> None:
         """Give the units back."""
-        import asyncio
+        import anyio.to_thread
 
         self._end()
-        await asyncio.to_thread(self._give_back, exit_code_of(error))
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._give_back, exit_code_of(error))
 
     def measured(self) -> None:
         """Have it learned what this process uses now; it waits for that a little."""
@@ -172,7 +181,7 @@ class Allocation:
             self._calls.measured(self.job)
 
     def _begin(self) -> None:
-        self.outer = _surrounding()
+        self.outer = surrounding()
         self._begun = True
         _innermost.set(self)
 
@@ -186,7 +195,7 @@ class Allocation:
                 "this allocation was used already", "call `allocate` again"
             )
         self._pid = os.getpid()
-        outer = _surrounding()
+        outer = surrounding()
         if outer is not None:
             self.units = shared(outer.units, self._wanted, outer.job)
         elif (job := state.outer_job) is not None:
@@ -271,7 +280,7 @@ class Allocation:
                 _tell_once(f"job {job} {_TURN}")
             if reason != told:
                 told = reason
-                if sys.stderr.isatty():
+                if self.tells_waits or sys.stderr.isatty():
                     _tell(f"job {job} waits: {told}")
 
     def _started(self, reply: Document) -> None:
@@ -297,7 +306,18 @@ class Allocation:
             has = [names.get(one, one) for one in seen[:1]] or ["none"]
             raise Refused(_other_gpu(has, self.gpus), _BEFORE)
 
-    def _give_up(self) -> None:
+    def _take_in_thread(self) -> None:
+        with self._taking:
+            if not self._given_up:
+                self._take()
+
+    def _abandon(self) -> None:
+        """Do not wait for the units any more, and give back what has come."""
+        self.give_up()
+        with self._taking:
+            self._give_back(INTERRUPTED)
+
+    def give_up(self) -> None:
         """Have the thread that waits for the units return."""
         self._given_up = True
         if self._calls is not None and self.job is not None:

@@ -166,7 +166,7 @@ def _coroutine(
 ) -> Function:
     @functools.wraps(function)
     async def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
-        import asyncio
+        import anyio.to_thread
 
         async with ask() as held:
             short = first.due(held)
@@ -174,7 +174,7 @@ def _coroutine(
                 begun = short(*args, **more)
                 if inspect.isawaitable(begun):
                     await begun
-                await asyncio.to_thread(first.measured, held)
+                await anyio.to_thread.run_sync(first.measured, held)
             return await function(*args, **more)
 
     return call

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
-import anyio.to_thread
 
 from grass.errors import UsageError
-from grass.tasks.program_units import open_program
+from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session, current
 from grass.tasks.task import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any
 
     from grass.resource import Resource
@@ -46,10 +44,10 @@ def run_combine(
         raise UsageError(
             "`run_combine` runs already", "use `open_waitgroup` and `start_subtask`"
         )
-    main = partial(_main, subtasks, Options(**options))
+    main = partial(_main, subtasks, Options().changed(**options))
     if _is_in_loop():
         return _run_in_loop(main, rpw)
-    with open_program(rpw) as program:
+    with ProgramBlock(rpw) as program:
         return anyio.run(main, program, backend=backend or chosen_backend())
 
 
@@ -65,20 +63,8 @@ def check_addresses(addresses: Iterable[str]) -> None:
 async def _run_in_loop(
     main: Callable[[ProgramUnits], Awaitable[Any]], rpw: Resource | None
 ) -> Any:  # noqa: ANN401
-    async with opened_program(rpw) as program:
+    async with ProgramBlock(rpw) as program:
         return await main(program)
-
-
-@asynccontextmanager
-async def opened_program(rpw: Resource | None) -> AsyncIterator[ProgramUnits]:
-    """Hold the units of a program, while other tasks of the loop go on."""
-    units = open_program(rpw)
-    program = await anyio.to_thread.run_sync(units.__enter__)
-    try:
-        yield program
-    finally:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(units.__exit__, None, None, None)
 
 
 async def _main(

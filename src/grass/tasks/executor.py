@@ -12,6 +12,7 @@ import atexit
 from concurrent.futures import Executor as FutureExecutor
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from threading import Event, Lock, Thread
 from typing import TypeVar
@@ -20,7 +21,7 @@ import anyio
 
 from grass.errors import GrassError
 from grass.resource import resource_from
-from grass.tasks.program_units import open_program
+from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session
 from grass.tasks.task import Options
 
@@ -57,7 +58,7 @@ class Executor(FutureExecutor):
         """
         self._request = resource_from(request)
         self._rpw = None if rpw is None else resource_from(rpw)
-        self._options = Options(**options)
+        self._options = Options().changed(**options)
         self.snapshot: Snapshot = {}
         self._lock = Lock()
         self._calls: list[Call] = []
@@ -109,19 +110,27 @@ class Executor(FutureExecutor):
 
     def _begin(self) -> None:
         """Start the thread, and wait until it has the units; raise if it cannot."""
-        ready = Event()
-        self._thread = Thread(target=self._run, args=(ready,), daemon=True)
+        ready, block = Event(), ProgramBlock(self._rpw)
+        # In the context of the caller: it may be inside of a block of `allocate`.
+        run = partial(copy_context().run, self._run, block, ready)
+        self._thread = Thread(target=run, daemon=True)
         self._thread.start()
-        ready.wait()
+        try:
+            ready.wait()
+        except BaseException:
+            # Ctrl-C while it waits for units: nothing is to hold them later.
+            self._is_shut = True
+            block.give_up()
+            raise
         if self._failure is not None:
             self._thread = None
             failure, self._failure = self._failure, None
             raise failure
         atexit.register(self.shutdown)
 
-    def _run(self, ready: Event) -> None:
+    def _run(self, block: ProgramBlock, ready: Event) -> None:
         try:
-            with open_program(self._rpw) as program:
+            with block as program:
                 anyio.run(self._serve, program, ready, backend="asyncio")
         except BaseException as error:
             if ready.is_set():

@@ -4,9 +4,17 @@ A function that a child can import is sent by name, any other by value: those of
 `__main__`, notebooks, lambdas and closures. By value it is sent as it was when a
 wait-group first submitted it: pickling it anew for each call would cost more than most
 calls. A `Snapshot` is what one wait-group has sent.
+
+Modules beside the script are found by a child, which has the program's `sys.path`. For
+an interpreter that has not the program's files `with_neighbours` pickles them by value.
 """
 
 from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from threading import RLock
 
 from grass.errors import UsageError
 from grass.tasks.children import payloads
@@ -14,7 +22,8 @@ from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
     from typing import Any
 
     from grass.tasks.task import Task
@@ -78,7 +87,57 @@ def _unpicklable(task: Task) -> UsageError:
                 "a plain function runs in another process; pass what makes the object",
             )
         if descriptor is not None:
-            import os
-
             os.close(descriptor)
     return UsageError(f"the arguments of `{task.name}` cannot be pickled")
+
+
+_registering = RLock()
+
+
+@contextmanager
+def with_neighbours() -> Iterator[None]:
+    """Pickle what is of modules beside the script by value, while a block runs.
+
+    What a function names globally goes along: other functions, classes, and modules
+    with all that they hold. What it imports when it runs has to be there. A class that
+    comes back by value is the same class here.
+    """
+    import cloudpickle
+
+    # The list of such modules is of the whole process.
+    with _registering:
+        known = cloudpickle.list_registry_pickle_by_value()
+        ours = [one for one in neighbours() if one.__name__ not in known]
+        for module in ours:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in ours:
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+def neighbours() -> list[ModuleType]:
+    """Return the modules and packages, without their parts, beside the script.
+
+    In a notebook, at a prompt and with `python -m` they are in the current directory.
+    """
+    main = sys.modules["__main__"]
+    script: str | None = getattr(main, "__file__", None)
+    if script is None or getattr(main, "__spec__", None) is not None:
+        folder = os.path.realpath(os.getcwd())
+    else:
+        folder = os.path.realpath(os.path.dirname(script))
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if "." not in name and name != "__main__" and folder in _folders_of(module)
+    ]
+
+
+def _folders_of(module: ModuleType) -> set[str]:
+    """Return the folders that a module or package lies in."""
+    paths = list(getattr(module, "__path__", None) or ())
+    if not paths:
+        paths = [getattr(module, "__file__", None) or os.devnull]
+    return {os.path.realpath(os.path.dirname(path)) for path in paths}

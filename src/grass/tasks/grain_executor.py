@@ -7,7 +7,8 @@ import math
 import anyio
 import anyio.lowlevel
 
-from grass.tasks.combine import check_addresses, opened_program, run_combine
+from grass.tasks.combine import check_addresses, run_combine
+from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session
 from grass.tasks.task import Options
 from grass.tasks.wait_group import WaitGroup, open_waitgroup
@@ -100,9 +101,9 @@ class GrainExecutor:
 
     async def __aenter__(self) -> Self:
         """Begin to run what is submitted."""
-        self._program = opened_program(self._rpw)
+        self._program = ProgramBlock(self._rpw)
         program = await self._program.__aenter__()
-        self._session = Session(program, Options(**self._given))
+        self._session = Session(program, Options().changed(**self._given))
         await self._session.__aenter__()
         self._group = _Numbered(self._session)
         self.resultq = self._group.resultq
@@ -125,7 +126,7 @@ class GrainExecutor:
                 self._group.push_result.close()
                 await self._session.__aexit__(None, None, None)
         finally:
-            await self._program.__aexit__(None, None, None)
+            await self._program.__aexit__(kind, error, traceback)
 
 
 class _Numbered(WaitGroup):

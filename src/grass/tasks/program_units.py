@@ -1,17 +1,20 @@
 """Whose units the tasks of a program have.
 
-Inside a job they are that job's. Where a daemon runs, the program becomes a guest,
-with what `rpw` names or the cores and memory that are free now. Without a daemon they
-are what `rpw` names, or the machine's. A GPU is looked for when the first task asks for
-one, and only where the machine is all the program's.
+Inside a job, or inside a block of `allocate`, they are what that has. Where a daemon
+runs, the program becomes a guest, with what `rpw` names or the cores and memory that
+are free now. Without a daemon they are what `rpw` names, or the machine's. A GPU is
+looked for when the first task asks for one, and only where the machine is all the
+program's.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from threading import Thread
+
+import anyio.to_thread
 
 from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
@@ -22,7 +25,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import capacity_amount, decimal_number
 from grass.model.gpu_details import visible_devices
 from grass.model.resources import request_text
-from grass.profiles.allocation import allocate
+from grass.profiles.allocation import allocate, surrounding
 from grass.profiles.process_state import state
 from grass.profiles.surrounding_job import units_of_job
 from grass.resource import ZERO, Resource, WTime, capacity_of, combined, counted
@@ -30,10 +33,12 @@ from grass.resource import own_parts as own_parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
 
     from grass.model.resources import Capacity
     from grass.model.worker import FoundUnits
+    from grass.profiles.allocation import Allocation
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -79,19 +84,82 @@ class ProgramUnits:
         return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", _VISIBLE: seen}
 
 
-@contextmanager
-def open_program(rpw: Resource | None) -> Iterator[ProgramUnits]:
-    """Hold the units of a program while a block runs; it may wait for them."""
-    job = state.outer_job
-    if job is not None:
-        yield ProgramUnits(_units_within(_units_of(job), rpw), rpw)
-    elif _has_daemon():
-        with _guest(rpw) as capacity:
-            yield ProgramUnits(capacity, rpw)
-    elif rpw is not None:
-        yield ProgramUnits(capacity_of(rpw), rpw)
-    else:
-        yield ProgramUnits(_amounts(found_units([])), may_look_for_gpus=True)
+class ProgramBlock:
+    """Holds the units of a program while a block runs; entering it may wait."""
+
+    def __init__(self, rpw: Resource | None) -> None:
+        self._rpw = rpw
+        self._guest: Allocation | None = None
+
+    def __enter__(self) -> ProgramUnits:
+        """Find the units, or wait for them as a guest."""
+        found = self._find()
+        if self._guest is not None:
+            self._guest.__enter__()
+        return found or self._units_of_guest()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the units back."""
+        if self._guest is not None:
+            self._guest.__exit__(kind, error, traceback)
+
+    async def __aenter__(self) -> ProgramUnits:
+        """Find or wait, while other tasks of the loop go on."""
+        found = await anyio.to_thread.run_sync(self._find)
+        if self._guest is not None:
+            await self._guest.__aenter__()
+        return found or self._units_of_guest()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the units back."""
+        if self._guest is not None:
+            await self._guest.__aexit__(kind, error, traceback)
+
+    def give_up(self) -> None:
+        """Have the thread that waits for the units return."""
+        if self._guest is not None:
+            self._guest.give_up()
+
+    def _find(self) -> ProgramUnits | None:
+        """Return units that need not be waited for; None: a guest will have them."""
+        job, outer, rpw = state.outer_job, surrounding(), self._rpw
+        if job is not None:
+            return ProgramUnits(_units_within(_units_of(job), rpw), rpw)
+        if outer is not None and outer.job is not None:
+            return ProgramUnits(_units_within(_capacity(outer.amounts), rpw), rpw)
+        if _has_daemon():
+            return self._become_guest()
+        if rpw is not None:
+            return ProgramUnits(capacity_of(rpw), rpw)
+        return ProgramUnits(_amounts(found_units([])), may_look_for_gpus=True)
+
+    def _become_guest(self) -> ProgramUnits | None:
+        asked = counted(self._rpw) if self._rpw is not None else _free_now()
+        if not asked:
+            return ProgramUnits({}, self._rpw)
+        require = {kind: decimal_number(amount) for kind, amount in asked}
+        self._guest = allocate(require=require)
+        self._guest.tells_waits = True
+        return None
+
+    def _units_of_guest(self) -> ProgramUnits:
+        assert self._guest is not None
+        capacity = _capacity(self._guest.amounts)
+        if self._rpw is None:
+            totals = {kind: sum(units.values()) for kind, units in capacity.items()}
+            shown = request_text(tuple(sorted(totals.items())))
+            sys.stderr.write(f"grass: tasks have {shown}\n")
+        return ProgramUnits(capacity, self._rpw)
 
 
 def _has_daemon() -> bool:
@@ -101,22 +169,11 @@ def _has_daemon() -> bool:
     return connection is not None
 
 
-@contextmanager
-def _guest(rpw: Resource | None) -> Iterator[Capacity]:
-    """Hold units as a guest of the daemon, and say which."""
-    asked = counted(rpw) if rpw is not None else _free_now()
-    if not asked:
-        yield {}
-        return
-    require = {kind: decimal_number(amount) for kind, amount in asked}
-    with allocate(require=require) as held:
-        capacity = {
-            kind: {name: capacity_amount(has, kind) for name, has in units.items()}
-            for kind, units in held.amounts.items()
-        }
-        if rpw is None:
-            sys.stderr.write(f"grass: tasks have {request_text(asked)}\n")
-        yield capacity
+def _capacity(amounts: Mapping[str, Mapping[str, float]]) -> Capacity:
+    return {
+        kind: {name: capacity_amount(has, kind) for name, has in units.items()}
+        for kind, units in amounts.items()
+    }
 
 
 def _free_now() -> tuple[tuple[str, int], ...]:
@@ -139,10 +196,7 @@ def _units_of(job: int) -> Capacity:
     with suppress(GrassError, Broken), Client(may_start=False) as client:
         allocation: Mapping[str, Mapping[str, float]] = client.job(job)["allocation"]
         if allocation:
-            return {
-                kind: {name: capacity_amount(has, kind) for name, has in units.items()}
-                for kind, units in allocation.items()
-            }
+            return _capacity(allocation)
     # Nobody can be asked: names are known, and amounts are taken to be whole.
     named = units_of_job(())
     machine = _amounts(found_units([]))

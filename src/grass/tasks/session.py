@@ -165,15 +165,19 @@ class Session:
     def _ask_of_parts(self, task: Task, res: Resource) -> Ask:
         limit = res.parts.get("WTime")
         if isinstance(limit, WTime):
-            task.limit_s = limit.T
-            self._check_time(task, limit)
+            task.limit = limit
+            self._check_time(task)
         self._children.find_devices(counted(res))
         asked = self.units.ask(res, task.options.priority)
         return asked if asked.request or asked.own.parts else _NOTHING
 
-    def _check_time(self, task: Task, limit: WTime) -> None:
-        if self._time is not None and not self._time.request(limit):
-            raise TimeoutError(f"`{task.name}` needs {limit!r}: {self._time!r} is left")
+    def _check_time(self, task: Task) -> None:
+        """Note how long a task may take from now; refuse it if less time is left."""
+        limit = None if task.limit is None else task.limit.known()
+        task.limit_s = None if limit is None else limit.T
+        if limit is None or self._time is None or self._time.request(limit):
+            return
+        raise TimeoutError(f"`{task.name}` needs {limit!r}: {self._time!r} is left")
 
     def check(self, res: Resource) -> None:
         """Refuse what can never be met."""
@@ -186,10 +190,21 @@ class Session:
         task.start = start
         if task.owner.is_cancelled:
             self.drop(task)
+        elif task.limit is not None and not self._has_time(task):
+            return
         elif task.is_async:
             task.owner.begin(task)
         else:
             self._children.run(task)
+
+    def _has_time(self, task: Task) -> bool:
+        try:
+            self._check_time(task)
+        except TimeoutError as error:
+            self.drop(task)
+            task.owner.failed(task, error)
+            return False
+        return True
 
     async def call(self, task: Task) -> Any:  # noqa: ANN401 -- what the function returns
         """Run a coroutine function that has its units, and give them back."""
@@ -201,10 +216,9 @@ class Session:
         try:
             while True:
                 try:
-                    if task.limit_s is None:
+                    if task.limit is None:
                         return await function(*task.args, **(task.more or {}))
-                    with anyio.fail_after(task.limit_s):
-                        return await function(*task.args, **(task.more or {}))
+                    return await _limited(task, function)
                 except task.options.temporary_err:
                     if not task.may_run_again(failed_by_itself=True):
                         raise
@@ -301,3 +315,12 @@ class Session:
         for start in self.units.decide(time.monotonic()):
             self.begin(start)
         self._children.flush()
+
+
+async def _limited(task: Task, function: Callable[..., Any]) -> Any:  # noqa: ANN401
+    assert task.limit is not None
+    began = time.monotonic()
+    with anyio.fail_after(task.limit_s):
+        value = await function(*task.args, **(task.more or {}))
+    task.limit.note_run(time.monotonic() - began)
+    return value

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from grass.resource import WTime
     from grass.tasks.core.task_units import Ask, Start
     from grass.tasks.functions import Snapshot
 
@@ -77,6 +78,7 @@ class Task:
         "ask",
         "function",
         "is_async",
+        "limit",
         "limit_s",
         "more",
         "number",
@@ -105,7 +107,9 @@ class Task:
         self.args = args
         self.more = more or None
         self.ask: Ask | None = None
+        self.limit: WTime | None = None
         self.limit_s: float | None = None
+        """How long it may take; known when it begins."""
         self.number = 0
         """Its place among all tasks of the program."""
         self.place = 0

@@ -123,7 +123,7 @@ class Children:
     def _send_one(self, child: ChildProcess, follower: int) -> bool:
         task = self._session.task(follower)
         assert task.ask is not None
-        if task.is_async or task.limit_s is not None or task.ask.own.parts:
+        if task.is_async or task.limit is not None or task.ask.own.parts:
             return False
         try:
             number, data, descriptor = self._functions.call(task)
@@ -162,6 +162,8 @@ class Children:
             if follower is not None:
                 session.begin(follower)
         if frame.kind == RESULT:
+            if task.limit is not None:
+                task.limit.note_run(frame.seconds)
             _bring(task, frame)
         else:
             self._failed(task, raised_error(frame.data, task.name))
