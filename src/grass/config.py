@@ -24,6 +24,8 @@ API_PREFIX = "/api/v1"
 
 MARKER = "GRASS_ATTEMPT_ID"
 """In every process of a job, so that it is found again whatever became of it."""
+CHANNEL_VARIABLE = "GRASS_CHANNEL"
+"""Where a job with a channel listens for the program that enqueued it."""
 OWN_PORT = "GRASS_MASTER_PORT"
 """The port that grass chose for a job, where it also set MASTER_PORT."""
 RENDEZVOUS = "127.0.0.1"
@@ -31,6 +33,7 @@ SETTINGS = (
     *("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART"),
     # Not as a group: a job with a resource `gpu_x` has a GRASS_GPU_X.
     *("GRASS_GPU_GUARD", "GRASS_GPU_STRANGERS", "GRASS_GPU_JOBS", "GRASS_GPU_BUSY"),
+    "GRASS_TASKS_PYTHON",
 )
 SETTING_GROUPS = (
     *("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_"),

@@ -33,6 +33,7 @@ KINDS = {
     "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
     "size": ("a size", 'write "512M" or "2G"'),
     "share": ("a share", 'write "10%", from 0% to 100%'),
+    "program": ("a program", 'write a full path: "/opt/env/bin/python"'),
     "log format": ("a log format", 'write "text" or "json"'),
 }
 """The name of each kind, and how to write one."""
@@ -124,6 +125,12 @@ def _share(value: object, _name: str) -> int:
     return int(text) * 100
 
 
+def _program(value: object, _name: str) -> str:
+    if not _string(value).startswith("/"):
+        raise TypeError
+    return str(value)
+
+
 def _log_format(value: object, _name: str) -> str:
     if value not in FORMATS:
         raise TypeError
@@ -147,6 +154,7 @@ READERS: dict[str, Callable[[object, str], object]] = {
     "command": _command,
     "size": _size,
     "share": _share,
+    "program": _program,
     "log format": _log_format,
 }
 

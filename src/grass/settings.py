@@ -97,6 +97,11 @@ SETTINGS = (
         "from which utilization on a GPU takes no more jobs whose memory is learned",
     ),
     Setting(
+        *("tasks.python", "task_python", "program", None, "GRASS_TASKS_PYTHON"),
+        "the interpreter for functions of programs; it has grass and their modules"
+        " installed; unset: the daemon's own",
+    ),
+    Setting(
         *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
         "how the daemon writes its log",
     ),
@@ -128,6 +133,7 @@ class Settings(NamedTuple):
     gpu_strangers: int
     gpu_jobs: int | None
     gpu_busy: int | None
+    task_python: str | None
     log_format: str
     sources: tuple[SettingValue, ...]
 

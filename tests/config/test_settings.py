@@ -41,6 +41,8 @@ strangers = "25%"
 jobs = 4
 busy = "90%"
 
+[tasks]
+python = "/env/python"
 [log]
 format = "json"
 """
@@ -89,7 +91,7 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
         *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
-        *(2**30, 2_500, 4, 9_000, "json"),
+        *(2**30, 2_500, 4, 9_000, "/env/python", "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -110,13 +112,15 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_GPU_STRANGERS": "0%",
         "GRASS_GPU_JOBS": "2",
         "GRASS_GPU_BUSY": "80%",
+        "GRASS_TASKS_PYTHON": "/opt/python",
         "GRASS_LOG_FORMAT": "text",
     }
     assert list(variables) == [setting.variable for setting in SETTINGS]
     settings = read_settings(str(file), variables)
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
-        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, 8_000, "text"),
+        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, 8_000),
+        *("/opt/python", "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 

@@ -17,6 +17,7 @@ from grass.link.messages import (
     OutputData,
     Resync,
     Start,
+    TaskBytes,
     ToBroker,
     ToWorker,
 )
@@ -130,6 +131,26 @@ def test_output_waits_for_everything_else_and_goes_piece_by_piece() -> None:
     assert batches[0] == [OutputData(0, b"x")]
     assert batches[1] == [Heartbeat(1), Heartbeat(2)]
     assert batches[2:] == [[OutputData(stream, b"x")] for stream in range(1, 6)]
+
+
+def test_bytes_of_tasks_go_before_output_and_after_all_else() -> None:
+    async def story(wire: Wire) -> None:
+        wire.open.clear()
+        wire.end.send(OutputData(0, b"x"))
+        await wire.until_sent(1)
+        wire.end.send(OutputData(1, b"x"))
+        wire.end.send(TaskBytes(7, b"a"))
+        wire.end.send(TaskBytes(7, b"b"))
+        wire.end.send(Heartbeat(1))
+        wire.open.set()
+        await wire.until_sent(5)
+
+    assert play(story).batches()[1:] == [
+        [Heartbeat(1)],
+        [TaskBytes(7, b"a")],
+        [TaskBytes(7, b"b")],
+        [OutputData(1, b"x")],
+    ]
 
 
 def test_a_peer_that_never_reads_loses_the_link(

@@ -18,8 +18,9 @@ from grass.keeper.protocol import AbleEntry, Entry
 from grass.link.channel import Link
 from grass.link.messages import Hello
 from grass.model.amount_text import WHOLE
-from grass.worker.shell import agent
-from grass.worker.shell.agent import KeeperLink, WorkerAgent
+from grass.worker.shell import agent, keeper_link
+from grass.worker.shell.agent import WorkerAgent
+from grass.worker.shell.keeper_link import KeeperLink
 from tests.support.building import typed
 
 from .lab import ready
@@ -67,7 +68,7 @@ def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
     async def story() -> None:
         loop, enough = asyncio.get_running_loop(), asyncio.Event()
         done = partial(loop.call_soon_threadsafe, enough.set)
-        monkeypatch.setattr(agent, "reach_keeper", lambda *_where: reach(done))
+        monkeypatch.setattr(keeper_link, "reach_keeper", lambda *_where: reach(done))
         link = cast("Link[Any, Any]", SilentLink())
         worker = WorkerAgent(ready().core, link, str(tmp_path), str(tmp_path))
         running = asyncio.create_task(worker.run())

@@ -43,6 +43,7 @@ from grass.api.routes import (
     prune,
     request_bodies,
     stream,
+    task_channel,
     tokens,
     usage,
     web,
@@ -165,6 +166,8 @@ def application(context: Context) -> Application:
     ]
     routes.append(Route(API_PREFIX + "/openapi.json", _openapi, methods=["GET"]))
     routes.append(WebSocketRoute(API_PREFIX + "/link", worker_link.link))
+    channel = WebSocketRoute(API_PREFIX + "/jobs/{id}/channel", task_channel.channel)
+    routes.append(channel)
     return build(routes, context)
 
 

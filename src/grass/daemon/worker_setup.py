@@ -61,7 +61,8 @@ async def worker(
         home_instance(home),
         (GPU_MEMORY,) if mps is None else (MPS, GPU_MEMORY),
     )
-    around = _surroundings(home, found)._replace(mps=mps)
+    python = settings.task_python or sys.executable
+    around = _surroundings(home, found)._replace(mps=mps, python=python)
     admission = Admission(BusyGpus(settings.gpu_busy))
     core = WorkerCore(who, around, hosting.lease_s, admission)
     return WorkerAgent(

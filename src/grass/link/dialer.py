@@ -38,9 +38,9 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
     Welcome,
-    version_problem,
 )
 from grass.link.remote_end import LINK_SILENCE_S, REFUSED, RemoteEnd
+from grass.link.versions import version_problem
 from grass.model.addresses import Address
 
 log = EventLog(__name__)

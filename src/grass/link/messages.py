@@ -41,9 +41,12 @@ from grass.link.requests import (
     ReadUsage,
     Removed,
     RemoveOutput,
+    TaskBytes,
+    TaskBytesTaken,
     UsageData,
     WriteInput,
 )
+from grass.link.versions import LINK_VERSION, UNSAID_VERSION
 from grass.model.jobs.spec import RunOptions
 from grass.model.resources import Allocation, Capacity
 from grass.model.usage import ResourceUse
@@ -52,7 +55,6 @@ from grass.model.worker import FoundUnits
 __all__ = [
     "LINK_VERSION",
     "RECALLED",
-    "UNSAID_VERSION",
     "CloseOutput",
     "Continue",
     "Devices",
@@ -85,19 +87,15 @@ __all__ = [
     "Started",
     "Stop",
     "Suspend",
+    "TaskBytes",
+    "TaskBytesTaken",
     "ToBroker",
     "ToWorker",
     "UsageData",
     "Welcome",
     "Withheld",
     "WriteInput",
-    "version_problem",
 ]
-
-LINK_VERSION = 1
-"""Neighbouring versions understand each other; any other is refused."""
-UNSAID_VERSION = 1
-"""The version of a peer that does not send one, as 0.1 did not; never changed."""
 
 RECALLED = "recalled"
 """The reason of a `Returned` that answers a `Recall`."""
@@ -318,6 +316,8 @@ ToBroker = (
     | OutputData
     | UsageData
     | InputTaken
+    | TaskBytes
+    | TaskBytesTaken
     | Devices
     | Removed
 )
@@ -340,16 +340,8 @@ ToWorker = (
     | ReadUsage
     | CloseOutput
     | WriteInput
+    | TaskBytes
+    | TaskBytesTaken
     | ReadDevices
     | RemoveOutput
 )
-
-
-def version_problem(theirs: int, here: str, there: str) -> str | None:
-    """Return in one line why two versions of the link do not work together."""
-    if abs(theirs - LINK_VERSION) <= 1:
-        return None
-    return (
-        f"this {here} speaks version {LINK_VERSION} of the link, the {there} version"
-        f" {theirs}: install the same grass on both"
-    )

@@ -1,13 +1,14 @@
 """One side of a link between machines, over any transport of frames.
 
 Messages that are sent in one turn of the event loop go into one frame, and so do those
-that gather while a frame is being sent. Output has a queue of its own: a piece is sent
-only when nothing else waits, so that a heartbeat or a start waits for one piece at
-most.
+that gather while a frame is being sent. Bytes of tasks have a queue of their own, and
+output has another: a piece is sent only when nothing that goes before it waits, so that
+a heartbeat or a start waits for one piece at most.
 
 The link ends if the peer does not read: much is unsent and no frame was taken for a
-while. Output is not counted: there is no more of it than the other side asked for. The
-owner of the transport closes it when `run` returns, and detects a silent peer.
+while. Pieces are not counted: there are no more of them than the other side has asked
+for or has room for. The owner of the transport closes it when `run` returns, and
+detects a silent peer.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from grass.link.messages import (
     Message,
     OutputData,
     Start,
+    TaskBytes,
     UsageData,
 )
 
@@ -46,6 +48,11 @@ HERE = "closed here"
 THERE = "closed by the other side"
 TOO_SLOW = "the other side does not read what it is sent"
 
+TASK_MESSAGES = TaskBytes
+"""What is sent after all else but output."""
+OUTPUT_MESSAGES = OutputData | Devices | UsageData
+"""What is sent after all else."""
+
 Out = TypeVar("Out", bound=Message)
 In = TypeVar("In")
 
@@ -64,6 +71,7 @@ class RemoteEnd(Generic[Out, In]):
         self._transport_receive = receive
         self._decoder = decoder
         self._unsent: list[bytes] = []
+        self._task_bytes: deque[bytes] = deque()
         self._output: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._took_at = asyncio.get_running_loop().time()
@@ -107,8 +115,10 @@ class RemoteEnd(Generic[Out, In]):
             if isinstance(message, Start):
                 asyncio.get_running_loop().call_soon(self._not_started, message, error)
             return
-        if isinstance(message, OutputData | Devices | UsageData):
+        if isinstance(message, OUTPUT_MESSAGES):
             self._output.append(packed)
+        elif isinstance(message, TASK_MESSAGES):
+            self._task_bytes.append(packed)
         else:
             self._unsent.append(packed)
             self._unsent_bytes += len(packed)
@@ -134,6 +144,7 @@ class RemoteEnd(Generic[Out, In]):
         if not self.closed:
             self.reason = reason
             self._unsent.clear()
+            self._task_bytes.clear()
             self._output.clear()
             self._over.set()
             if self._slow_check is not None:
@@ -194,14 +205,15 @@ class RemoteEnd(Generic[Out, In]):
             self.end(f"the connection broke: {error}")
 
     async def _write_all(self) -> None:
-        while self._unsent or self._output:
+        while self._unsent or self._task_bytes or self._output:
             if self._unsent:
                 batch, self._unsent = self._unsent, []
                 for frame in join(batch, USUAL_FRAME):
                     await self._send_frame(frame)
                 self._unsent_bytes -= sum(map(len, batch))
             else:
-                (piece,) = join([self._output.popleft()])
+                pieces = self._task_bytes or self._output
+                (piece,) = join([pieces.popleft()])
                 await self._send_frame(piece)
 
     async def _send_frame(self, frame: bytes) -> None:

@@ -1,7 +1,7 @@
 """Requests of the broker about files, input and measurements, and their answers.
 
 They concern no state of the broker and go through no commit. Large answers are sent as
-output is: after all other messages.
+output is: after all other messages. Bytes of tasks go between these and all others.
 """
 
 import msgspec
@@ -129,6 +129,36 @@ class InputTaken(Message, tag="input-taken"):
     """Whether the attempt takes no more input, or has ended."""
     problem: str = ""
     """Why nothing could be given to it."""
+
+
+TASK_PIECE = 64 * 1024
+"""The most bytes of a `TaskBytes`: a heartbeat may have to wait for one."""
+TASK_WINDOW = 1024 * 1024
+"""How many bytes of a channel may be under way, each way, before some are taken."""
+
+
+class TaskBytes(Message, tag="task-bytes"):
+    """Bytes of a channel between a program and an attempt; for either side.
+
+    Bytes of a channel arrive in order. A side sends no more than `TASK_WINDOW` bytes
+    beyond those of which `TaskBytesTaken` has told.
+    """
+
+    channel: int
+    data: bytes = b""
+    attempt: str = ""
+    """To a worker, in the first of a channel: the attempt to connect to."""
+    end: bool = False
+    """Whether the channel is over, both ways."""
+    problem: str = ""
+    """Why it is over, if not by the wish of the attempt or the program."""
+
+
+class TaskBytesTaken(Message, tag="task-bytes-taken"):
+    """So many more bytes of a channel were taken by whom they were for."""
+
+    channel: int
+    size: int
 
 
 class ReadDevices(Message, tag="read-devices"):

@@ -31,7 +31,7 @@ from grass.model.worker import check_label
 
 MOST_RETRIES = 1000
 LOWEST_CPU_PRIORITY = 19
-NO_INPUT, PIPE, PTY = STDIN_KINDS = ("null", "pipe", "pty")
+NO_INPUT, PIPE, PTY, CHANNEL = STDIN_KINDS = ("null", "pipe", "pty", "channel")
 LARGEST_WINDOW = 65535
 LONGEST_PATTERN = 256
 LONGEST_JOB_TYPE = 1000

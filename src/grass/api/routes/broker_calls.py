@@ -4,16 +4,20 @@ import asyncio
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from grass.api.context import api_state, context_of
 from grass.broker.core.calls import Call, Done
-from grass.errors import Stopping
+from grass.broker.shell.service import Broker
+from grass.errors import Stopping, Unreachable
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import AttemptState
+from grass.queries.constraints import absence, is_unreachable
 from grass.queries.selection import job_of
 from grass.store.interface import JobDetails
 
 
-async def named_job(request: Request) -> JobDetails:
+async def named_job(request: HTTPConnection) -> JobDetails:
     """Return the job that the path names."""
     return await job_of(context_of(request).broker, str(request.path_params["id"]))
 
@@ -31,3 +35,20 @@ async def do(request: Request, call: Call[Done], warnings: Sequence[str] = ()) -
             "do it again once it is started: what was done already is passed over",
         ) from None
     return replace(done, warnings=[*warnings, *done.warnings])
+
+
+async def running_attempt(broker: Broker, job: int) -> Attempt | None:
+    """Wait until a job runs, and return its attempt; None when it has ended."""
+    while job in broker.state.jobs:
+        live = broker.state.attempts.get(job)
+        if live is None:
+            await broker.moved(job)
+        elif is_unreachable(broker.state, live):
+            worker = broker.state.workers.get(live.worker)
+            away = "its worker was forgotten" if worker is None else absence(worker)
+            raise Unreachable(away, f"job {job} runs there")
+        elif live.state is AttemptState.RUNNING and live.after is None:
+            return live
+        else:
+            await broker.next_commit()
+    return None

@@ -18,8 +18,9 @@ from grass.broker.core.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.event_log import EventLog
 from grass.link.frames import decoder_to_broker
-from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
+from grass.link.messages import Hello, ToBroker, ToWorker
 from grass.link.remote_end import LINK_SILENCE_S, REFUSED, WORKER_HEADER, RemoteEnd
+from grass.link.versions import version_problem
 from grass.model.access import Right
 from grass.model.worker import check_worker_id
 

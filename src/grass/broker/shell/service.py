@@ -21,6 +21,7 @@ from grass.broker.shell.input_streams import InputStreams
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
 from grass.broker.shell.readers import Readers
+from grass.broker.shell.task_channels import TaskChannels
 from grass.broker.shell.usage_requests import UsageRequests
 from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
@@ -36,6 +37,8 @@ from grass.link.messages import (
     InputTaken,
     OutputData,
     Started,
+    TaskBytes,
+    TaskBytesTaken,
     ToBroker,
     ToWorker,
     UsageData,
@@ -84,6 +87,7 @@ class Broker:
         """One prune at a time: two would count the same jobs as theirs."""
         self.output = OutputStreams(self._link_of)
         self.input = InputStreams(self._link_of)
+        self.channels = TaskChannels(self._link_of)
         self.devices = DeviceRequests(self._link_of)
         self.usage = UsageRequests(self._link_of)
         self.on_ended: Callable[[list[Job]], None] | None = None
@@ -199,6 +203,8 @@ class Broker:
                 self.output.received(worker, message)
             elif isinstance(message, InputTaken):
                 self.input.received(worker, message)
+            elif isinstance(message, TaskBytes | TaskBytesTaken):
+                self.channels.received(worker, message)
             elif isinstance(message, Devices):
                 self.devices.received(worker, message)
             elif isinstance(message, UsageData):
@@ -229,20 +235,19 @@ class Broker:
 
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
-        self.output.gone(connection.worker)
-        self.usage.gone(connection.worker)
-        self.input.gone(connection.worker)
-        self.devices.gone(connection.worker)
+        self._requests_failed(connection.worker)
         if connection.address is None:
             self._rounds.set_home_worker(connection.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
-        self.output.gone(worker)
-        self.usage.gone(worker)
-        self.input.gone(worker)
-        self.devices.gone(worker)
+        self._requests_failed(worker)
         self._post(WorkerGone(worker), None)
+
+    def _requests_failed(self, worker: str) -> None:
+        """Answer what was asked of a worker over a link that is not used any more."""
+        for asked in (self.output, self.usage, self.input, self.channels, self.devices):
+            asked.gone(worker)
 
     def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:
         connection = self._links.of(worker)

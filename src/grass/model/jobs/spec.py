@@ -26,7 +26,7 @@ from grass.model.resources import AUTO, Policy, Request, request_json
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
-NO_INPUT = read.NO_INPUT
+NO_INPUT, CHANNEL = read.NO_INPUT, read.CHANNEL
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -56,7 +56,11 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     limit_signal: str | None = None
     """A signal before the time limit, and how long before: `USR1@60`."""
     stdin: str = NO_INPUT
-    """What the job's stdin is: `null`, or a `pipe` or `pty` for which input is sent."""
+    """What the job's stdin is: `null`, or a `pipe` or `pty` for which input is sent.
+
+    With `channel` it is null, and the program that enqueued the job talks to it by a
+    socket: see `GRASS_CHANNEL`.
+    """
     window: tuple[int, int] | None = None
     """Rows and columns of a `pty` when the job starts."""
     guest: tuple[int, int] | None = None

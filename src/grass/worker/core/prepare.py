@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from grass.config import MARKER, OWN_PORT, RENDEZVOUS
+from grass.config import CHANNEL_VARIABLE, MARKER, OWN_PORT, RENDEZVOUS
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.amount_text import WHOLE
@@ -20,7 +20,7 @@ from grass.model.jobs.commands import safe_file_name, split_assignments
 from grass.model.jobs.params import variable
 from grass.model.jobs.placeholders import fill, fill_command, unit_names, values_of
 from grass.model.jobs.signals import limit_signal
-from grass.model.jobs.spec import NO_INPUT
+from grass.model.jobs.spec import CHANNEL, NO_INPUT
 from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.worker import Unit
 from grass.worker.core.framework_limits import framework_limits
@@ -29,6 +29,8 @@ from grass.worker.core.mps_limits import PIPES, MpsPlace, mps_variables, shared_
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
 DEFAULT_WINDOW = (24, 80)
+PYTHON = "python"
+"""The first word of a task host, which only its worker knows the interpreter for."""
 
 
 class Surroundings(NamedTuple):
@@ -50,6 +52,8 @@ class Surroundings(NamedTuple):
     """The memory of each GPU, in amounts."""
     mps: MpsPlace | None = None
     """Where MPS is; None: it is not installed."""
+    python: str = "python3"
+    """The interpreter that runs functions for other machines."""
 
 
 def input_socket(folder: str, attempt: str) -> str:
@@ -60,7 +64,7 @@ def input_socket(folder: str, attempt: str) -> str:
 def start_verb(start: Start, around: Surroundings) -> StartVerb:
     """Compose the keeper's start verb."""
     values = {} if start.raw else _values(start)
-    assignments, words = _command(start)
+    assignments, words = _command(start, around)
     guest = start.guest or (None, 0)
     cwd = fill(start.cwd or around.home, values)
     output = _output_path(start, around, cwd, values)
@@ -120,7 +124,7 @@ def _notes(
 
 def _host(start: Start, around: Surroundings) -> list[str]:
     """Return the words of the host, for a job that is given input."""
-    if start.stdin == NO_INPUT:
+    if start.stdin in (NO_INPUT, CHANNEL):
         return []
     rows, columns = start.window or DEFAULT_WINDOW
     path = input_socket(around.input_folder, start.attempt)
@@ -147,9 +151,13 @@ def _filled(
     return fill_command(words, values, start.params, shell=start.shell)
 
 
-def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+def _command(
+    start: Start, around: Surroundings
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     if start.guest is not None:
         return (), ()
+    if start.stdin == CHANNEL and start.words[:1] == (PYTHON,):
+        return (), (around.python, *start.words[1:])
     if start.prefix:
         return (), start.prefix + start.words
     if start.shell and len(start.words) == 1:
@@ -193,6 +201,8 @@ def _environment(
     for name, value in (*start.env, *assignments):
         environment[name] = fill(value, values)
     environment[MARKER] = start.attempt
+    if start.stdin == CHANNEL:
+        environment[CHANNEL_VARIABLE] = input_socket(around.input_folder, start.attempt)
     if around.port and not GPU_KINDS.isdisjoint(start.allocation):
         _add_rendezvous(environment, around.port)
     if start.enforce is not None:

@@ -7,23 +7,15 @@ processes of the first.
 
 import asyncio
 import time
-from collections.abc import Callable
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import found_units
 from grass.event_log import EventLog
-from grass.keeper.codec import (
-    BadMessage,
-    BrokenLine,
-    decode_entry,
-    encode,
-    name_of,
-)
+from grass.keeper.codec import name_of
 from grass.keeper.crash_points import crash_point
-from grass.keeper.launch import reach_keeper
-from grass.keeper.protocol import Entry, ExitEntry, HelloEntry, HelloVerb, Verb
+from grass.keeper.protocol import Entry, ExitEntry, HelloEntry
 from grass.keeper.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
@@ -32,7 +24,10 @@ from grass.link.messages import (
     ReadOutput,
     ReadUsage,
     RemoveOutput,
+    Resync,
     Start,
+    TaskBytes,
+    TaskBytesTaken,
     ToBroker,
     ToWorker,
     UsageData,
@@ -51,10 +46,12 @@ from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.job_ports import JobPorts
+from grass.worker.shell.keeper_link import KeeperLink, open_keeper
 from grass.worker.shell.mps_control import is_ready
 from grass.worker.shell.output_ends import CreateTask, OutputEnds, ends_of
 from grass.worker.shell.output_files import OutputFiles
 from grass.worker.shell.sampler import MOST_RECOVERED, Sampler, boot_s, oom_kills
+from grass.worker.shell.task_channels import TaskChannels
 
 log = EventLog(__name__)
 
@@ -90,6 +87,7 @@ class WorkerAgent:
         self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
         self._inputs: JobInputs | None = None
+        self._channels: TaskChannels | None = None
         self._sampler: Sampler | None = None
         self._ends: OutputEnds | None = None
         self._create_task: CreateTask | None = None
@@ -107,12 +105,9 @@ class WorkerAgent:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._keep_keeper())
             files = OutputFiles(self._output_folder, self._link.send, group.create_task)
-            self._inputs = JobInputs(
-                self._keeper_folder,
-                self._core.is_running,
-                self._link.send,
-                group.create_task,
-            )
+            parts = self._core.is_running, self._link.send, group.create_task
+            self._inputs = JobInputs(self._keeper_folder, *parts)
+            self._channels = TaskChannels(self._keeper_folder, *parts)
             self._sampler = Sampler(
                 self._core.usage, self._gpus, self._output_folder, self._sampled
             )
@@ -134,6 +129,7 @@ class WorkerAgent:
                 keeping.cancel()
                 sampling.cancel()
                 files.close()
+                self._channels.close_all()
                 self._ends.close()
                 self._ports.close()
                 self._watch.close()
@@ -178,28 +174,43 @@ class WorkerAgent:
     ) -> None:
         self._set_time()
         for message in messages:
-            match message:
-                case ReadOutput():
-                    files.read(message)
-                case CloseOutput():
-                    files.close_stream(message)
-                case WriteInput() if self._inputs is not None:
-                    self._inputs.write(message)
-                case ReadUsage():
-                    self._tell_usage(message)
-                case RemoveOutput():
-                    files.remove(message)
-                case ReadDevices():
-                    devices.read(message)
-                case Welcome():
-                    self._core.from_broker(message)
-                    self.welcomed.set()
-                case Start() if _wants_port(message):
-                    self._offer(port=self._ports.take(message.attempt))
-                    self._core.from_broker(message)
-                case _:
-                    self._core.from_broker(message)
+            if not self._passed_on(message, files, devices):
+                self._decide(message)
         self._flush()
+
+    def _passed_on(
+        self, message: ToWorker, files: OutputFiles, devices: DeviceReader
+    ) -> bool:
+        """Answer a request that the core does not decide about."""
+        assert self._inputs is not None
+        assert self._channels is not None
+        match message:
+            case ReadOutput():
+                files.read(message)
+            case CloseOutput():
+                files.close_stream(message)
+            case WriteInput():
+                self._inputs.write(message)
+            case TaskBytes() | TaskBytesTaken():
+                self._channels.received(message)
+            case ReadUsage():
+                self._tell_usage(message)
+            case RemoveOutput():
+                files.remove(message)
+            case ReadDevices():
+                devices.read(message)
+            case _:
+                return False
+        return True
+
+    def _decide(self, message: ToWorker) -> None:
+        if isinstance(message, Resync) and self._channels is not None:
+            self._channels.close_all()
+        if isinstance(message, Start) and _wants_port(message):
+            self._offer(port=self._ports.take(message.attempt))
+        self._core.from_broker(message)
+        if isinstance(message, Welcome):
+            self.welcomed.set()
 
     def _sampled(self, sample: Sample) -> None:
         self._set_time()
@@ -315,73 +326,6 @@ class WorkerAgent:
             remove_socket(self._keeper_folder, attempt)
 
 
-class KeeperLink(asyncio.Protocol):
-    """One connection to a keeper.
-
-    Entries that arrive together are passed on together, and verbs leave in one write,
-    so that a burst of exits and starts costs two system calls.
-    """
-
-    def __init__(
-        self, on_entries: Callable[[list[Entry]], None], on_lost: Callable[[], None]
-    ) -> None:
-        """`on_entries` gets every batch; `on_lost` is called once at the end."""
-        self._on_entries = on_entries
-        self._on_lost = on_lost
-        self._transport: asyncio.Transport | None = None
-        self._rest = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the full state first."""
-        self._transport = cast("asyncio.Transport", transport)
-        self.send([HelloVerb()])
-
-    def data_received(self, data: bytes) -> None:
-        """Pass on the complete lines that have come."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if lines:
-            self._on_entries(_understood(lines))
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        """Tell the worker that the keeper is gone."""
-        self._transport = None
-        self._on_lost()
-
-    def send(self, verbs: list[Verb]) -> None:
-        """Send verbs in one write; without a connection they are dropped."""
-        if self._transport is not None and verbs:
-            self._transport.write(b"".join(map(encode, verbs)))
-
-    def close(self) -> None:
-        """End the connection; the keeper and its jobs go on."""
-        if self._transport is not None:
-            self._transport.close()
-
-
 def _wants_port(start: Start) -> bool:
     """Tell whether a job has a GPU, and an environment that grass makes."""
     return start.guest is None and not GPU_KINDS.isdisjoint(start.allocation)
-
-
-def _understood(lines: list[bytes]) -> list[Entry]:
-    """Decode lines of a keeper; one that cannot be understood is logged and skipped."""
-    entries = []
-    for line in lines:
-        try:
-            entry = decode_entry(line)
-        except (BrokenLine, BadMessage) as error:
-            log.warning("keeper.bad_entry", error=error)
-            continue
-        if entry is not None:
-            entries.append(entry)
-    return entries
-
-
-async def open_keeper(
-    directory: str, link: KeeperLink, log_format: str = "text"
-) -> None:
-    """Connect to the keeper of a directory, starting one where none runs."""
-    loop = asyncio.get_running_loop()
-    channel = await loop.run_in_executor(None, reach_keeper, directory, log_format)
-    channel.setblocking(False)
-    await loop.create_unix_connection(lambda: link, sock=channel)

@@ -72,7 +72,7 @@ class JobInputs:
         return Taken(message.offset, closed=True)
 
     async def _asked(self, message: WriteInput) -> Taken:
-        reader, writer = await self._connected(message.attempt)
+        reader, writer = await connected_to(self._folder, message.attempt)
         piece = Piece(
             message.sender,
             message.offset,
@@ -89,14 +89,15 @@ class JobInputs:
             raise ConnectionResetError("the host has ended")
         return Taken(*json.loads(line))
 
-    async def _connected(
-        self, attempt: str
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a socket, however long its path is."""
-        folder, name = os.path.split(input_socket(self._folder, attempt))
-        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            path = f"/proc/self/fd/{descriptor}/{name}"
-            return await asyncio.open_unix_connection(path)
-        finally:
-            os.close(descriptor)
+
+async def connected_to(
+    folder: str, attempt: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the socket of an attempt, however long its path is."""
+    folder, name = os.path.split(input_socket(folder, attempt))
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        path = f"/proc/self/fd/{descriptor}/{name}"
+        return await asyncio.open_unix_connection(path)
+    finally:
+        os.close(descriptor)
