@@ -1,5 +1,6 @@
 """What is particular to SQLite: its file, its limits, its errors."""
 
+import re
 import sqlite3
 import stat
 from pathlib import Path
@@ -11,7 +12,8 @@ from grass.errors import GrassError, StorageError
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.store import Changes
-from grass.store.changes import Env
+from grass.store.changes import Env, Event
+from grass.store.sqlite import job_queries
 from grass.store.sqlite.database_file import SCHEMA_VERSION, is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 from grass.store.sqlite.statements import migrations, statements
@@ -136,3 +138,39 @@ def test_wrong_sizes_in_the_database_keep_it_from_nothing(path: Path) -> None:
     assert again.load(0).output_bytes == 2**63 - 1
     assert again.usage_before(10) == (2, 2**63 - 1)
     again.close()
+
+
+def test_the_journal_is_read_by_an_index_for_every_filter(path: Path) -> None:
+    store = SqliteStore(path)
+    made = [Event(1, "uid:1", kind, 1) for kind in ("enqueued", "held", "released")]
+    store.commit(Changes(events=made * 2))
+    with sqlite3.connect(path) as db:
+        asked = list[str]()
+        db.set_trace_callback(asked.append)
+        for job in (None, 1):
+            for kinds in ((), ("held",), ("released", "held")):
+                found = job_queries.events(db, statements("sqlite"), (1, job, kinds), 9)
+                seqs = [one.seq for one in found]
+                assert seqs == sorted(seqs)
+                assert {one.kind for one in found} >= set(kinds)
+        db.set_trace_callback(None)
+        plans = [db.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in asked]
+    store.close()
+    steps = [row[3] for plan in plans for row in plan]
+    assert not [one for one in steps if re.match("SCAN (events|e)\\b", one)]
+    by_kind = [one for one in steps if "events_kind (kind=? AND rowid>?)" in one]
+    assert len(by_kind) == 3
+
+
+def test_several_kinds_of_events_are_one_page_in_order(path: Path) -> None:
+    store = SqliteStore(path)
+    kinds = ["held", "released", "paused"] * 5
+    store.commit(Changes(events=[Event(1, "uid:1", kind) for kind in kinds]))
+    page = store.events(2, 4, None, ("held", "released", "held"))
+    assert [(one.seq, one.kind) for one in page] == [
+        (4, "held"),
+        (5, "released"),
+        (7, "held"),
+        (8, "released"),
+    ]
+    store.close()

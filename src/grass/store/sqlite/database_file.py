@@ -13,7 +13,7 @@ from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 CACHE_KIB = 1024
 STEPS_UNTIMED = 10_000
 """So many steps of SQLite pass between two looks at the clock."""
@@ -26,6 +26,10 @@ INDEXED_BYTES = 100
 """For a job in the indexes and counts that a migration adds to it."""
 SORTED_BYTES = 150
 """For a job in the indexes of orders, without names and owners."""
+NEW_INDEX_BYTES = 16 * 1024
+"""For the first pages of an index, and what of the log describes it."""
+EVENT_BYTES = 80
+"""For an event in the index of kinds."""
 LONG_ROW_BYTES = 700
 """Longer rows may leave half of their page empty."""
 _ROOM_HINT = "free some space; `grass prune` of the earlier grass still works on it"
@@ -185,10 +189,14 @@ def migration_bytes(db: sqlite3.Connection) -> int:
     their new pages, the file grows by the new ones, and indexes are sorted in temporary
     files.
     """
+    (events,) = db.execute("SELECT COUNT(*) FROM events").fetchone()
+    journal = EVENT_BYTES * int(events)
+    if "jobs_name" in [row[1] for row in db.execute("PRAGMA index_list(jobs)")]:
+        return NEW_INDEX_BYTES + journal
     jobs, names = db.execute(
         "SELECT COUNT(*), TOTAL(LENGTH(name) + LENGTH(owner)) FROM jobs"
     ).fetchone()
-    orders = SORTED_BYTES * int(jobs) + 3 * int(names)
+    orders = SORTED_BYTES * int(jobs) + 3 * int(names) + journal
     if db.execute("PRAGMA table_info(job_counts)").fetchone() is not None:
         return EMPTY_TABLES_BYTES + orders
     if "body" in [row[1] for row in db.execute("PRAGMA table_info(jobs)")]:

@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+from functools import partial
+from itertools import chain
 from operator import attrgetter
 
 from grass.model import selectors
@@ -27,6 +29,8 @@ _EVENTS_OF = """seq IN (
     ) AS c WHERE JSON_EXTRACT(c.data, '$.last') >= ?
 )"""
 """Events that name the job, and the one of the call that added it with others."""
+_OF_KINDS = "+kind IN (SELECT value FROM json_each(?))"
+"""Without the index of kinds: a job has few events."""
 
 
 def add_functions(db: sqlite3.Connection) -> None:
@@ -109,14 +113,23 @@ def events(
 ) -> list[StoredEvent]:
     """Read the journal: after a line, of a job, of some kinds."""
     after, job, kinds = wanted
-    clauses, values = ["seq > ?"], list[object]([after])
+    read = partial(_events, db, sql, limit)
+    if job is not None and kinds:
+        where = f"seq > ? AND {_EVENTS_OF} AND {_OF_KINDS}"
+        return read(where, after, job, job, job, json.dumps(kinds))
     if job is not None:
-        clauses.append(_EVENTS_OF)
-        values += [job, job, job]
-    if kinds:
-        clauses.append("kind IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(kinds))
-    statement = sql["read_events"].format(where=" AND ".join(clauses))
+        return read(f"seq > ? AND {_EVENTS_OF}", after, job, job, job)
+    if not kinds:
+        return read("seq > ?", after)
+    # By the index each kind is in order, several of them are not.
+    each = [read("kind = ? AND seq > ?", kind, after) for kind in set(kinds)]
+    return sorted(chain.from_iterable(each), key=attrgetter("seq"))[:limit]
+
+
+def _events(
+    db: sqlite3.Connection, sql: Statements, limit: int, where: str, *values: object
+) -> list[StoredEvent]:
+    statement = sql["read_events"].format(where=where)
     return [StoredEvent(*row) for row in db.execute(statement, (*values, limit))]
 
 
