@@ -16,7 +16,7 @@ from grass.broker.shell import device_requests
 from grass.errors import GrassError
 from grass.link.messages import Devices, ReadDevices
 from grass.model.gpu_use import GpuUse
-from grass.queries.feed import changed_jobs, feed
+from grass.queries.feed import changed_jobs, device_readings, feed
 from grass.queries.feed.changed_jobs import Found, Wanted
 from grass.queries.presentation import Presenter, Viewer
 from grass.store import Store
@@ -191,6 +191,7 @@ def test_a_worker_that_does_not_answer_holds_no_other_up(
 ) -> None:
     monkeypatch.setattr(device_requests, "PATIENCE_S", 10 * PATIENCE_S)
     monkeypatch.setattr(feed, "DEVICES_S", 0.01)
+    monkeypatch.setattr(device_readings, "STALE_S", 0.0)
 
     async def story(api: Api) -> None:
         quick, late = [
@@ -207,6 +208,38 @@ def test_a_worker_that_does_not_answer_holds_no_other_up(
             again = asyncio.create_task(answering(late, gpu))
             await devices_until(stream, {"quick": False, "late": False})
         again.cancel()
+        other.cancel()
+
+    play(tmp_path, story)
+
+
+def test_a_single_call_has_what_is_known_of_a_silent_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_requests, "PATIENCE_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(device_readings, "STALE_S", 0.0)
+
+    async def asked(api: Api) -> dict[str, Any]:
+        answer = await asyncio.wait_for(api.get("/devices"), PATIENCE_S)
+        return {one["name"]: one for one in answer.document["workers"]}
+
+    async def story(api: Api) -> None:
+        quick, silent = [
+            await api.add_worker(one, "{gpu:1}") for one in ("quick", "silent")
+        ]
+        gpu = GpuUse("0", "A100", "GPU-0", 2**30, utilization=40)
+        other = asyncio.create_task(answering(quick, gpu))
+        told = await asked(api)
+        assert (told["quick"]["stale"], told["quick"]["problem"]) == (False, None)
+        assert told["silent"]["stale"]
+        assert "has not answered yet" in told["silent"]["problem"]
+        assert [one["unit"] for one in told["silent"]["gpus"]] == ["0"]
+        answer = asyncio.create_task(answering(silent, gpu))
+        assert not (await asked(api))["silent"]["stale"]
+        answer.cancel()
+        told = await asked(api)
+        assert (told["quick"]["stale"], told["silent"]["stale"]) == (False, True)
+        assert told["silent"]["gpus"][0]["utilization"] == 40
         other.cancel()
 
     play(tmp_path, story)

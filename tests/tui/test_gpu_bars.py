@@ -32,7 +32,8 @@ def gpu(unit: str, **changes: Any) -> dict[str, Any]:
 
 
 def devices(*gpus: dict[str, Any], worker: str = "desk") -> dict[str, Any]:
-    return {"workers": [{"name": worker, "gpus": list(gpus)}]}
+    told = {"name": worker, "problem": None, "stale": False}
+    return {"workers": [{**told, "gpus": list(gpus)}]}
 
 
 def drawn(
@@ -54,6 +55,16 @@ def test_a_line_has_the_memory_in_four_parts_and_who_is_there() -> None:
 def test_a_fault_stands_in_place_of_who_is_there() -> None:
     (line,) = drawn(devices(gpu("0", fault="it is lost", utilization=None)))
     assert line.endswith("it is lost")
+
+
+def test_a_worker_that_does_not_answer_is_marked() -> None:
+    document = devices(gpu("0"))
+    document["workers"][0]["stale"] = True
+    (line,) = drawn(document, 120)
+    assert line.endswith("late to answer, 7 fit, X (pid 2)")
+    document["workers"][0]["problem"] = "the worker is unreachable"
+    (line,) = drawn(document, 120)
+    assert "the worker is unreachable, 7 fit" in line
 
 
 def test_every_line_fits_and_what_has_no_room_is_counted() -> None:

@@ -89,7 +89,7 @@ class ApiState:
         """Held while a new token's name is chosen."""
         self.forgotten_names = ForgottenNames()
         self.feed: Feed | None = None
-        """What streams are sent from; made for the first of them."""
+        """What streams are sent from; made for the first who looks."""
         self.line_indexes = LineIndexes()
         self._searching: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self.guest_tasks: dict[int, asyncio.Future[Any]] = {}

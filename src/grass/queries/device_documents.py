@@ -5,8 +5,7 @@ parts of a GPU's memory are what jobs use, what they have reserved and do not us
 what others use, and what is left of it.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
@@ -21,14 +20,6 @@ from grass.queries.documents import JsonObject
 
 Reserved = Mapping[int, int]
 """What each job has reserved of a GPU's memory, in bytes."""
-
-
-async def device_documents(
-    broker: Broker, workers: Sequence[Worker]
-) -> list[JsonObject]:
-    """Ask these workers for their GPUs; one that does not answer says why."""
-    asked = [device_document(broker, worker) for worker in workers]
-    return list(await asyncio.gather(*asked))
 
 
 async def device_document(broker: Broker, worker: Worker) -> JsonObject:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from grass.cli.printing.gpu_memory import PARTS, memory_bar, part_letter, size
+from grass.cli.printing.gpu_memory import PARTS, memory_bar, part_letter, silence, size
 from grass.cli.printing.quantities import age
 from grass.cli.printing.show.unit_bars import folded_lines, worker_lines
 from grass.cli.printing.signs import ASCII, Signs
@@ -56,7 +56,7 @@ def gpu_lines(
     for worker, gpu in found:
         name = _label(worker, gpu, several)
         head = Styled((f"{name:<{label}} ", "bold"))
-        lines.append(_first(gpu, head, room.width, signs))
+        lines.append(_first(gpu, head, room.width, signs) + _who(gpu, silence(worker)))
         if roomy:
             points = strips.get((worker["name"], gpu["unit"]), ())
             strip = _strip(gpu["unit"], points, room.width, signs, now)
@@ -88,7 +88,7 @@ def _label(worker: Document, gpu: Document, several: bool) -> str:
 
 
 def _first(gpu: Document, head: Styled, width: int, signs: Signs) -> Styled:
-    """Write the bar, the numbers, and who is on it."""
+    """Write the bar and the numbers."""
     bar_cells = 18 if width < _WIDE else 24 if width < _WIDER else 34
     memory = gpu["memory"]
     line = head + memory_bar(memory, bar_cells, signs)
@@ -96,7 +96,7 @@ def _first(gpu: Document, head: Styled, width: int, signs: Signs) -> Styled:
     line += _busy(gpu, signs)
     if width >= _WIDE:
         line += Styled((_warmth(gpu, signs), "dim"))
-    return line + _who(gpu)
+    return line
 
 
 def _used(memory: Document) -> str:
@@ -121,11 +121,11 @@ def _warmth(gpu: Document, signs: Signs) -> str:
     return f"{told:>5} {'' if power is None else f'{power:.0f}W':>5} "
 
 
-def _who(gpu: Document) -> Styled:
+def _who(gpu: Document, silent: str) -> Styled:
     """Name the jobs and strangers on a GPU, or say why there is none."""
     if gpu["fault"]:
         return Styled((f" {gpu['fault']}", "red"))
-    told: list[tuple[str, str]] = []
+    told = [(silent, "yellow")] if silent else []
     if gpu["drained"]:
         told.append(("drained", "yellow"))
     told += [(f"{one['job']} {one['name']}", "") for one in gpu["jobs"]]

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from grass.api.access.auth import identify
-from grass.api.access.viewers import daemon_facts, viewer
-from grass.api.context import api_state, context_of
+from grass.api.access.viewers import feed_of, viewer
+from grass.api.context import context_of
 from grass.api.payloads import number
 from grass.api.routes.events import MEDIA_TYPE
 from grass.errors import UsageError
@@ -35,7 +35,7 @@ async def stream(request: Request) -> Response:
     if last_seen is None:
         last_seen = request.headers.get("last-event-id")
     since = None if last_seen is None else number(last_seen, 0)
-    frames = _frames(_feed(request), viewer(request), topics, since)
+    frames = _frames(feed_of(request), viewer(request), topics, since)
     frames = _while_valid(request, frames)
     headers = {"Cache-Control": "no-store"}
     return StreamingResponse(frames, media_type=MEDIA_TYPE, headers=headers)
@@ -50,19 +50,6 @@ def _topics(text: str) -> frozenset[str]:
     if not 0 < len(topics) <= MOST_TOPICS:
         raise UsageError(f"name 1 to {MOST_TOPICS} topics", known)
     return topics
-
-
-def _feed(request: Request) -> Feed:
-    """Return the daemon's feed, made for its first follower."""
-    shared, context = api_state(request), context_of(request)
-    if shared.feed is None:
-        shared.feed = Feed(
-            context.broker,
-            shared.forgotten_names,
-            daemon_facts(context),
-            shared.closing,
-        )
-    return shared.feed
 
 
 async def _while_valid(

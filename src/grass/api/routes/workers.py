@@ -4,6 +4,7 @@ from starlette.requests import Request
 
 from grass.api.access.auth import actor, identify, require
 from grass.api.access.own_jobs import worker_for
+from grass.api.access.viewers import feed_of
 from grass.api.context import context_of
 from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import (
@@ -31,7 +32,6 @@ from grass.model.jobs.lifecycle import JobState
 from grass.model.resources import capacity_from
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import worker_document
-from grass.queries.device_documents import device_documents
 from grass.queries.documents import DevicesReply, ForgottenReply, WorkersReply
 
 
@@ -43,8 +43,7 @@ async def page(request: Request) -> WorkersReply:
 
 async def devices(request: Request) -> DevicesReply:
     """Ask workers for their GPUs: memory, utilisation, and who is on them."""
-    broker = context_of(request).broker
-    asking = device_documents(broker, _seen(request))
+    asking = feed_of(request).readings.documents(_seen(request))
     return DevicesReply(await while_connected(request, asking))
 
 

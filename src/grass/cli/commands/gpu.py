@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, at_most, read
+from grass.cli.printing.gpu_memory import silence
 from grass.cli.printing.gpu_page import GpuPage, GpuRows
 from grass.cli.printing.show.show_views import AsJson, AsText
 from grass.cli.printing.streams import warn
@@ -39,8 +40,8 @@ def run(words: list[str]) -> int:
             document = view.read(client)
             form.write(view, document, this_screen())
             for worker in document["workers"]:
-                if worker["problem"]:
-                    warn(f"{worker['name']}: {worker['problem']}")
+                if why := silence(worker):
+                    warn(f"{worker['name']}: {why}")
     return 0
 
 

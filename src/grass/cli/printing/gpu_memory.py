@@ -17,6 +17,13 @@ _PLAIN_LETTERS = {"jobs": "#", "reserved": "+", "strangers": "x", "free": "."}
 _GIB, _MIB = 2**30, 2**20
 
 
+def silence(worker: Document) -> str:
+    """Say why a worker's GPUs are not as they are now; empty where they are."""
+    if worker["problem"]:
+        return str(worker["problem"])
+    return "late to answer" if worker["stale"] else ""
+
+
 def part_letter(part: str, signs: Signs) -> str:
     """Return the letter of which a part's cells are."""
     return (_PLAIN_LETTERS if signs in (ASCII, NONE) else _LETTERS)[part]

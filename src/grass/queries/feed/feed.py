@@ -60,6 +60,8 @@ class Feed:
         self._of_jobs: dict[str, asyncio.Task[None]] = {}
         self._last_told: dict[str, bytes] = {}
         """By topic of a job: the last frame, which tells a new follower where it is."""
+        self.readings = DeviceReadings(broker)
+        """What workers tell of their devices, for streams and for single calls."""
         self._starting = asyncio.Lock()
         self._joined = asyncio.Event()
         self.seq = 0
@@ -248,17 +250,16 @@ class Feed:
                     follower.add(told, self.seq)
 
     async def _devices(self) -> None:
-        readings = DeviceReadings(self._broker)
-        try:
-            while True:
-                if any(DEVICES in one.topics for one in self._followers):
-                    data = json_bytes(DevicesReply(await readings.documents()))
-                    for follower in self._followers:
-                        if DEVICES in follower.topics:
-                            follower.show(DEVICES, data)
-                await asyncio.sleep(DEVICES_S)
-        finally:
-            readings.stop()
+        while True:
+            due = time.monotonic() + DEVICES_S
+            if any(DEVICES in one.topics for one in self._followers):
+                workers = list(self._broker.state.workers.values())
+                read = await self.readings.documents(workers)
+                data = json_bytes(DevicesReply(read))
+                for follower in self._followers:
+                    if DEVICES in follower.topics:
+                        follower.show(DEVICES, data)
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
 
 
 def _owners(found: Found) -> set[str]:
