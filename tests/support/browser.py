@@ -4,10 +4,11 @@
         box.enqueue("true")
         expect(page.get_by_role("row", name="true")).to_be_visible()
 
-One browser serves the tests of a process, and one daemon those of a folder; each test
-has a context of its own, which is logged in. A page that raises an error, breaks its
-own security policy, opens a dialog of the browser or asks another host for something
-fails its test.
+One browser serves the tests of a process, and one daemon those of a folder. Each test
+has pages of its own; those of the folder's daemon share a context, which is logged in
+and has the files of the page already. A page that raises an error, breaks its own
+security policy, opens a dialog of the browser or asks another host for something fails
+its test.
 """
 
 import asyncio
@@ -43,6 +44,11 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 _NOT_LOADED = "Failed to load resource"
 """How a browser tells of a reply that is an error, or of a daemon that is gone."""
+
+_TURN = """path => {
+  history.pushState(null, "", path);
+  dispatchEvent(new PopStateEvent("popstate"));
+}"""
 
 Look = Callable[..., Page]
 """Opens a page: `look(box, "/jobs", viewport=PHONE, role="read")`."""
@@ -86,8 +92,60 @@ def browser(
     asyncio._set_running_loop(None)
 
 
+class Visits:
+    """Contexts of the browser: each is logged in at one home, in one role."""
+
+    def __init__(self) -> None:
+        self.lasting = set[GrassHome]()
+        """Homes that outlive a test: their contexts are kept."""
+        self._kept = dict[str, tuple[BrowserContext, str]]()
+
+    def context(
+        self, browser: Browser, home: GrassHome, role: str, how: dict[str, Any]
+    ) -> tuple[BrowserContext, str]:
+        """Return a context, and where its pages are."""
+        key = f"{home.folder} {role} {sorted(how.items())}"
+        if key not in self._kept:
+            made = _log_in(browser, home, role, how)
+            if home not in self.lasting:
+                return made
+            self._kept[key] = made
+        return self._kept[key]
+
+    def leave(self, context: BrowserContext) -> None:
+        """Close what a test has opened, and forget what its pages have kept."""
+        if context not in [one for one, _ in self._kept.values()]:
+            context.close()
+            return
+        context.clear_permissions()
+        for page in context.pages[1:]:
+            page.close()
+        for page in context.pages:
+            page.unroute_all(behavior="ignoreErrors")
+            page.evaluate("localStorage.clear()")
+            page.close()
+
+
+def _log_in(
+    browser: Browser, home: GrassHome, role: str, how: dict[str, Any]
+) -> tuple[BrowserContext, str]:
+    context = browser.new_context(**{"viewport": DESKTOP, **how})
+    context.set_default_timeout(PATIENCE_S * 1000)
+    link = home.client.open_web(port=0, role=role)
+    context.request.get(link["url"], headers=A_LINK)
+    return context, f"http://127.0.0.1:{link['port']}"
+
+
 @pytest.fixture(scope="session")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
+def visits() -> Visits:
+    """The contexts that tests share."""
+    return Visits()
+
+
+@pytest.fixture(scope="session")
+def serving(
+    tmp_path_factory: pytest.TempPathFactory, visits: Visits
+) -> Iterator[GrassHome]:
     """A home with two GPUs, whose daemon serves the tests of a folder."""
     folder = tmp_path_factory.mktemp("serving")
     home = GrassHome(folder)
@@ -97,6 +155,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
     home.environment.update(gpus.environment)
     gpus.program(home)
     home.ok("start")
+    visits.lasting.add(home)
     yield home
     home.end()
 
@@ -109,27 +168,24 @@ def box(serving: GrassHome) -> Iterator[GrassHome]:
 
 
 @pytest.fixture
-def look(browser: Browser) -> Iterator[Callable[..., Page]]:
+def look(browser: Browser, visits: Visits) -> Iterator[Callable[..., Page]]:
     """Open pages of homes; afterwards they must not have complained."""
-    contexts = list[BrowserContext]()
+    contexts = dict[BrowserContext, None]()
     complaints = list[str]()
 
     def open_page(
         home: GrassHome, path: str = "/", role: str = "admin", **how: Any
     ) -> Page:
-        context = browser.new_context(**{"viewport": DESKTOP, **how})
-        context.set_default_timeout(PATIENCE_S * 1000)
-        contexts.append(context)
+        context, place = visits.context(browser, home, role, how)
+        contexts[context] = None
         page = context.new_page()
         _listen(page, complaints)
-        link = home.client.open_web(port=0, role=role)
-        context.request.get(link["url"], headers=A_LINK)
-        page.goto(f"http://127.0.0.1:{link['port']}{path}")
+        page.goto(place + path)
         return page
 
     yield open_page
     for context in contexts:
-        context.close()
+        visits.leave(context)
     assert not complaints, complaints
 
 
@@ -145,12 +201,18 @@ def path_at(page: Page, path: str) -> str:
     return f"{host.scheme}://{host.netloc}{path}"
 
 
-def violations(page: Page) -> list[str]:
+def turn_to(page: Page, path: str) -> None:
+    """Show another view, as a link on the page does: nothing is loaded anew."""
+    page.evaluate(_TURN, path)
+
+
+def violations(page: Page, *rules: str) -> list[str]:
     """Return what axe finds wrong with a page, in one line each."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
-    options = "{resultTypes: ['violations'], elementRef: false}"
-    found = page.evaluate(f"async () => (await axe.run({options})).violations")
+    options = {"resultTypes": ["violations"], "elementRef": False}
+    asked = options | ({"runOnly": list(rules)} if rules else {})
+    found = page.evaluate("async (how) => (await axe.run(how)).violations", asked)
     return [
         f"{one['id']}: {one['help']}: {node['html'][:200]}"
         for one in found
@@ -159,11 +221,14 @@ def violations(page: Page) -> list[str]:
 
 
 def violations_in_themes(page: Page) -> list[str]:
-    """Return what axe finds wrong with a page in light and in dark."""
+    """Return what axe finds wrong with a page in light and in dark.
+
+    Of what it looks for, only colours differ between the two.
+    """
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     light = [f"light: {one}" for one in violations(page)]
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    return light + [f"dark: {one}" for one in violations(page)]
+    return light + [f"dark: {one}" for one in violations(page, "color-contrast")]
 
 
 def sideways(page: Page) -> int:

@@ -1,6 +1,6 @@
 """The fixtures of tests with a real browser."""
 
-from tests.support.browser import box, browser, chromium, look, page, serving
+from tests.support.browser import box, browser, chromium, look, page, serving, visits
 from tests.support.fixtures import cold, fifo, gate, gpus
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "look",
     "page",
     "serving",
+    "visits",
 ]

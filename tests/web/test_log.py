@@ -11,6 +11,7 @@ from tests.support.browser import (
     Look,
     path_at,
     sideways,
+    turn_to,
     violations,
     violations_in_themes,
 )
@@ -18,6 +19,18 @@ from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 
 pytestmark = [pytest.mark.daemon, pytest.mark.browser]
+
+CHORD = """async ([first, second]) => {
+  const press = (key) =>
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  press(first);
+  await new Promise((drawn) =>
+    requestAnimationFrame(() => requestAnimationFrame(drawn)));
+  const last = [...document.querySelectorAll(".log-text")].at(-1).textContent;
+  press(second);
+  return last;
+}"""
+"""Presses two keys, and returns the last line that was shown in between."""
 
 
 def log(page: Page) -> Locator:
@@ -57,6 +70,15 @@ def test_the_last_lines_show_and_the_first_are_a_key_away(
     page.keyboard.press("Shift+G")
     expect(text(page, 30_000)).to_have_text("line 30000")
     expect(row(page, 30_000)).to_be_in_viewport()
+
+
+def test_a_key_with_a_second_one_does_nothing_by_itself(
+    look: Look, box: GrassHome, tmp_path: Path
+) -> None:
+    page = look(box, f"/jobs/{wrote(box, numbered(3_000), tmp_path)}")
+    expect(text(page, 3_000)).to_have_text("line 3000")
+    assert page.evaluate(CHORD, ["g", "j"]) == "line 3000"
+    expect(page).to_have_url(path_at(page, "/jobs"))
 
 
 def test_new_lines_show_unless_the_reader_is_elsewhere(
@@ -345,12 +367,12 @@ def test_what_cannot_be_shown_says_why(look: Look, box: GrassHome) -> None:
     expect(page.get_by_text("No output yet")).to_be_visible()
     silent = box.enqueue("-c", "0", "--", "true")
     box.wait(silent)
-    page.goto(path_at(page, f"/jobs/{silent}"))
+    turn_to(page, f"/jobs/{silent}")
     expect(page.get_by_text("It wrote nothing")).to_be_visible()
     gone = box.enqueue("-c", "0", "--", "echo", "hello")
     box.wait(gone)
     Path(box.client.job(gone)["attempts"][0]["output"]).unlink()
-    page.goto(path_at(page, f"/jobs/{gone}"))
+    turn_to(page, f"/jobs/{gone}")
     expect(page.get_by_text("There is no output to show")).to_be_visible()
     expect(page.get_by_text(re.compile("the output file .* is gone"))).to_be_visible()
 

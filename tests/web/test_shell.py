@@ -104,22 +104,26 @@ def test_updates_are_paused_and_go_on(page: Page, box: GrassHome) -> None:
 
 def test_a_page_without_a_stream_asks_again(page: Page, box: GrassHome) -> None:
     page.route("**/api/v1/stream?*", lambda route: route.fulfill(status=404, body=""))
+    page.clock.install()
     page.reload()
     live = page.get_by_role("button", name="Live: asked every few seconds")
     expect(live).to_be_visible()
-    box.enqueue("-c", "0", "--", "sleep", "1000")
+    box.await_event("started", box.enqueue("-c", "0", "--", "sleep", "1000"))
+    page.clock.fast_forward(3000)
     jobs = page.get_by_role("group", name="jobs")
     expect(jobs.get_by_role("link", name="1 running")).to_be_visible()
 
 
 def test_a_revoked_browser_is_told_how_to_log_in(look: Look, cold: GrassHome) -> None:
     cold.ok("start")
-    page = look(cold)
+    cold.enqueue("--hold", "--", "true")
+    page = look(cold, "/jobs")
     live = page.get_by_role("button", name=re.compile("^Live"))
     expect(live).to_be_visible()
+    page.keyboard.press("p")
     page.context.clear_cookies()
-    page.keyboard.press("p")
-    page.keyboard.press("p")
+    # Paused, it does not notice before something is asked.
+    page.get_by_role("button", name="Name").click()
     expect(page.get_by_role("heading", name="You are logged out")).to_be_visible()
     expect(page.get_by_text("grass web", exact=True)).to_be_visible()
     assert violations(page) == []
@@ -128,17 +132,20 @@ def test_a_revoked_browser_is_told_how_to_log_in(look: Look, cold: GrassHome) ->
 def test_who_logs_out_is_logged_out_in_every_tab(look: Look, cold: GrassHome) -> None:
     cold.ok("start")
     page = look(cold)
-    other = page.context.new_page()
-    other.goto(page.url)
+    other, resting = [page.context.new_page() for _ in range(2)]
     live = re.compile("^Live")
-    for one in (page, other):
+    for one in (other, resting):
+        one.goto(page.url)
+    for one in (page, other, resting):
         expect(one.get_by_role("button", name=live)).to_be_visible()
-    page.keyboard.press("p")
-    expect(page.get_by_role("button", name=re.compile("^Paused"))).to_be_visible()
+    # One that is paused has no stream that could end.
+    for one in (page, resting):
+        one.keyboard.press("p")
+        expect(one.get_by_role("button", name=re.compile("^Paused"))).to_be_visible()
     page.keyboard.press("Control+k")
     page.get_by_role("combobox").fill("log out")
     page.keyboard.press("Enter")
-    for one in (page, other):
+    for one in (page, other, resting):
         expect(one.get_by_role("heading", name="You are logged out")).to_be_visible()
 
 

@@ -1,6 +1,8 @@
 // Calls to the daemon: `/api/v1` and nothing else. An error has the daemon's own words.
 
 export const PREFIX = "/api/v1";
+/** What the document is told when the daemon does not know this browser. */
+export const LOGGED_OUT = "grass:logged-out";
 
 /** What the daemon refused, in its words: a message, a stable code and a next step. */
 export class Problem extends Error {
@@ -62,6 +64,7 @@ export async function send(method, path, body, options = {}) {
     throw new Unreachable();
   }
   readClock(response, performance.now() - begun);
+  if (response.status === 401) document.dispatchEvent(new Event(LOGGED_OUT));
   return response;
 }
 

@@ -84,7 +84,7 @@ function inDirectory(file, cwd) {
   return file.startsWith("/") || !cwd.trim() ? file : `${cwd.trim().replace(/\/$/, "")}/${file}`;
 }
 
-/** The body of one call for all rows: they are added together, or none of them.
+/** The body of one call for all rows: they are enqueued together, or none of them.
  * @param {Draft} draft @param {import("./job_rows.mjs").Row[]} rows @param {string} [key] */
 export function enqueueBody(draft, rows, key) {
   const jobs = rows.map(({ name, output, command, fields = {} }) => {

@@ -1,10 +1,12 @@
 // Keys. A letter alone works unless something is typed into, a dialog is open, or the
-// user has switched such keys off. `g` and a letter goes to a view.
+// user has switched such keys off. `g` and a letter goes to a view: what `g` alone does
+// waits until no letter follows.
 
 import { signal, useLayoutEffect, useRef } from "./ui.mjs";
 
 const KEPT = "grass.keys";
 const CHORD_MS = 1200;
+const ALONE_MS = 500;
 
 /** Whether single letters are shortcuts. */
 export const lettersOn = signal(localStorage.getItem(KEPT) !== "off");
@@ -21,12 +23,13 @@ export function switchLetters(on) {
  * @type {{current: Bindings}[]} */
 const bound = [];
 let chordUntil = 0;
+let alone = 0;
 
 /** @param {KeyboardEvent} event */
 function nameOf(event) {
+  if (event.ctrlKey || event.metaKey) return `Ctrl-${event.key}`;
   const chord = Date.now() < chordUntil && event.key.length === 1 ? "g " : "";
-  const control = event.ctrlKey || event.metaKey ? "Ctrl-" : "";
-  return chord + control + event.key;
+  return chord + event.key;
 }
 
 /** @param {EventTarget | null} target */
@@ -45,11 +48,19 @@ function onKey(event) {
   // Enter and space belong to the button or link that has the focus.
   const onControl = event.target instanceof HTMLElement && event.target.closest("a, button, summary");
   if (onControl && (event.key === "Enter" || event.key === " ")) return;
+  clearTimeout(alone);
   chordUntil = name === "g" ? Date.now() + CHORD_MS : 0;
   const found = bound.findLast((one) => one.current[name]);
   if (!found) return;
   event.preventDefault();
-  found.current[name](event);
+  if (name === "g") alone = setTimeout(() => playAlone(found, event), ALONE_MS);
+  else found.current[name](event);
+}
+
+/** No letter has followed. @param {{current: Bindings}} found @param {KeyboardEvent} event */
+function playAlone(found, event) {
+  chordUntil = 0;
+  found.current[event.key]?.(event);
 }
 
 document.addEventListener("keydown", onKey);
@@ -65,6 +76,7 @@ export function useKeys(bindings) {
     bound.push(own);
     return () => {
       bound.splice(bound.indexOf(own), 1);
+      own.current = {};
     };
   }, []);
 }

@@ -6,7 +6,7 @@ import { matches, path, startRouter } from "./router.mjs";
 import { Shell } from "./shell.mjs";
 import { LoggedOut } from "./logged_out.mjs";
 import { followOverview, readSession } from "./state.mjs";
-import { connection, startStream } from "./stream.mjs";
+import { askSession, connection, startStream } from "./stream.mjs";
 import { loadStyle } from "./style_sheets.mjs";
 import "./theme.mjs";
 import { html, render, signal, useEffect } from "./ui.mjs";
@@ -36,6 +36,7 @@ async function load(view) {
   } catch {
     // The daemon is gone, or the browser was logged out meanwhile.
     loaded.value = { ...loaded.value, [view.id]: NotLoaded };
+    await askSession();
   }
 }
 

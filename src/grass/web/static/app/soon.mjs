@@ -1,6 +1,8 @@
 // Something that is read anew whenever a frame tells that it changed: one reading at a
 // time, at most one a second, and a slow one so many times less often than it takes.
 
+import { useEffect, useRef } from "./ui.mjs";
+
 const PAUSE_MS = 1000;
 const SLOWER = 10;
 
@@ -34,4 +36,17 @@ export function soon(read) {
     clearTimeout(timer);
   };
   return { ask, stop };
+}
+
+/** Read soon after `key` changed. @param {string} key @param {() => Promise<void>} reading */
+export function useSoon(key, reading) {
+  const latest = useRef(reading);
+  latest.current = reading;
+  const asking = useRef(/** @type {ReturnType<typeof soon> | null} */ (null));
+  useEffect(() => {
+    const mine = soon(() => latest.current());
+    asking.current = mine;
+    return mine.stop;
+  }, []);
+  useEffect(() => asking.current?.ask(), [key]);
 }

@@ -3,9 +3,10 @@
 // A follower of a topic is given each frame's document, and is told to read anew when it
 // begins, on `resync`, and where there is no stream for this tab: then every few seconds.
 // Frames carry the journal's number, from which a stream goes on after a disconnect;
-// what is not of the journal is read anew. A hidden tab follows nothing.
+// what is not of the journal is read anew. A hidden tab follows nothing. A tab that finds
+// its session over tells the others, which ask then: one that is paused has no stream.
 
-import { PREFIX, problemOf } from "./api.mjs";
+import { LOGGED_OUT, PREFIX, problemOf } from "./api.mjs";
 import { leavePlace, takePlace } from "./stream_places.mjs";
 import { signal } from "./ui.mjs";
 
@@ -16,7 +17,7 @@ import { signal } from "./ui.mjs";
  */
 
 const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 5000;
+const LONGEST_WAIT_MS = 3000;
 const POLL_MS = 3000;
 /** The daemon sends a comment every 15 s: silence of this length is a dead connection. */
 const SILENCE_MS = 40_000;
@@ -31,6 +32,8 @@ export const connection = signal({
 });
 /** The daemon's version, as the stream tells it: another one means an upgrade. */
 export const streamedVersion = signal("");
+
+const tabs = new BroadcastChannel("grass.session");
 
 /** @type {Map<string, Set<Follower>>} */
 const followers = new Map();
@@ -75,6 +78,8 @@ export function startStream() {
     else if (!paused) connect();
   });
   window.addEventListener("online", () => reconnectNow());
+  document.addEventListener(LOGGED_OUT, endStream);
+  tabs.addEventListener("message", () => void askSession());
   changeTopics();
 }
 
@@ -87,11 +92,23 @@ export function togglePause() {
   } else connect();
 }
 
-/** Follow nothing any more: the session has ended, also that of a tab that was paused. */
+/** Follow nothing any more: the session of all tabs has ended. */
 export function endStream() {
-  paused = true;
+  tabs.postMessage("over");
+  showLoggedOut();
+}
+
+function showLoggedOut() {
+  paused = false;
   rest();
   tell("logged out");
+}
+
+/** Ask whether the session is over; where the daemon does not answer, the next connection tells. */
+export async function askSession() {
+  if (connection.value.state === "logged out") return;
+  const response = await fetch(`${PREFIX}/session`, { cache: "no-store" }).catch(() => null);
+  if (response?.status === 401) showLoggedOut();
 }
 
 export function reconnectNow() {
@@ -99,7 +116,7 @@ export function reconnectNow() {
 }
 
 function changeTopics() {
-  if (!started || paused || document.hidden) return;
+  if (!started || paused || document.hidden || connection.value.state === "logged out") return;
   // Components come and go together: one connection for all of them.
   clearTimeout(timer);
   timer = setTimeout(connect, 0);
@@ -126,7 +143,7 @@ async function connect() {
   try {
     if (!(await takePlace())) return await poll(mine);
     const response = await request(mine);
-    if (response.status === 401) return tell("logged out");
+    if (response.status === 401) return endStream();
     if (response.status === 404 || response.status === 405) return await poll(mine);
     if (!response.ok || !response.body) throw await problemOf(response);
     await readFrames(response.body, mine);
@@ -207,7 +224,7 @@ function welcome(hello) {
 /** Have everything read once, and try for a stream again. @param {AbortController} mine */
 async function poll(mine) {
   const response = await fetch(`${PREFIX}/session`, { signal: mine.signal, cache: "no-store" });
-  if (response.status === 401) return tell("logged out");
+  if (response.status === 401) return endStream();
   if (!response.ok) throw await problemOf(response);
   failures = 0;
   tell("live", { polling: true });

@@ -131,6 +131,7 @@ export function LogView({ job, attempt: given = null, stream: begun = "output" }
     w: toggle,
     "/": focusSearch,
     g: () => scrolled.goTo(1),
+    "g g": () => scrolled.goTo(1),
     G: () => setFollows(true),
     ...(search.found && { n: () => void search.step(1), N: () => void search.step(-1) }),
   });

@@ -1,11 +1,13 @@
 // What a job was asked to do, what it was given, its attempts and what happened to it.
 
+import { Problem, read } from "../api.mjs";
 import { Command, copyAndSay } from "../components/command.mjs";
 import { StateMark } from "../components/state_mark.mjs";
 import { asCommand, draftOf, ownWords, requestText } from "../job_form.mjs";
-import { now } from "../state.mjs";
-import { html } from "../ui.mjs";
-import { ago, asked, brief, commandText, ending, owner, ran, size, stamp, units } from "../words.mjs";
+import { useSoon } from "../soon.mjs";
+import { now, overview } from "../state.mjs";
+import { html, useState } from "../ui.mjs";
+import { ago, asked, brief, clock, commandText, ending, owner, ran, rough, size, stamp, units } from "../words.mjs";
 import { useAbout } from "./job_document.mjs";
 
 /** @typedef {import("../documents.mjs").Job} Job */
@@ -128,16 +130,36 @@ function History({ job }) {
   `;
 }
 
+/** Why a job waits, anew when anything has happened: others hold what it needs.
+ * @param {Job} job */
+function useExplanation(job) {
+  const [told, setTold] = useState({ found: /** @type {unknown} */ (null), problem: "" });
+  useSoon(`${job.id} ${job.state} ${job.reason} ${overview.value?.daemon.last_event}`, async () => {
+    try {
+      setTold({ found: await read(`/jobs/${job.id}/explain`), problem: "" });
+    } catch (error) {
+      if (error instanceof Problem) setTold({ found: null, problem: error.message });
+    }
+  });
+  return told;
+}
+
+/** `in 58m, at 11:06`. @param {string} at */
+function start(at) {
+  const left = (Date.parse(at) - now.value) / 1000;
+  return left > 0 ? `in ${rough(left)}, at ${clock(at, now.value)}` : "soon";
+}
+
 /** Why a job waits: each thing it needs, and what there is of it. @param {{job: Job}} props */
 export function Explain({ job }) {
-  const { found, problem } = useAbout(`/jobs/${job.id}/explain`, `${job.state} ${job.reason}`);
+  const { found, problem } = useExplanation(job);
   const told = /** @type {{why: string, constraints: {what: string, need: string, have: string, of: string | null, ok: boolean, note: string}[], holders: {job: number | null, name: string}[], position: number | null, estimated_start_at: string | null} | null} */ (found);
   if (problem) return html`<p class="problem">${problem}</p>`;
   if (!told) return null;
   return html`
     <section class="card explain">
       <h2><${StateMark} state=${job.state} /> ${told.why}</h2>
-      ${told.position !== null && html`<p class="muted">Number ${told.position} in ${job.queue}${told.estimated_start_at ? `, may start at ${stamp(told.estimated_start_at)}` : ""}.</p>`}
+      ${told.position !== null && html`<p class="muted">Number ${told.position} in ${job.queue}${told.estimated_start_at ? `, may start ${start(told.estimated_start_at)}` : ""}.</p>`}
       ${told.constraints.length > 0 && html`<ul class="constraints">${told.constraints.map((one) => html`
         <li key=${one.what} class=${one.ok ? "met" : "unmet"}><b>${one.what}</b> needs ${one.need}, has ${one.have}${one.of ? ` of ${one.of}` : ""} ${one.note && html`<span class="muted">${one.note}</span>`}</li>`)}</ul>`}
       ${told.holders.length > 0 && html`<p>Held by ${told.holders.map((one, at) => html`${at > 0 && ", "}${one.job === null ? one.name : html`<a href=${`/jobs/${one.job}`}>${one.job} ${one.name}</a>`}`)}</p>`}

@@ -4,9 +4,9 @@
 
 import { call, daemonNow, read } from "../api.mjs";
 import { inSlots } from "../components/sparkline.mjs";
-import { soon } from "../soon.mjs";
+import { useSoon } from "../soon.mjs";
 import { now } from "../state.mjs";
-import { signal, useEffect, useRef } from "../ui.mjs";
+import { signal, useEffect } from "../ui.mjs";
 
 /**
  * @typedef {import("../documents.mjs").Job} Job
@@ -54,19 +54,6 @@ export function useHistory(worker, unit) {
   return histories.value[`${worker}/${unit}`] ?? null;
 }
 
-/** Read soon after `key` changed. @param {string} key @param {() => Promise<void>} reading */
-function useSoon(key, reading) {
-  const latest = useRef(reading);
-  latest.current = reading;
-  const asking = useRef(/** @type {ReturnType<typeof soon> | null} */ (null));
-  useEffect(() => {
-    const mine = soon(() => latest.current());
-    asking.current = mine;
-    return mine.stop;
-  }, []);
-  useEffect(() => asking.current?.ask(), [key]);
-}
-
 /** What is known of jobs that are shown: a tab may be open for weeks.
  * @template T @param {Record<number, T>} known @param {Job[]} jobs @returns {Record<number, T>} */
 function onlyOf(known, jobs) {
@@ -107,7 +94,8 @@ function versionOf(job) {
 
 /** @param {Explanations} known @param {Job[]} jobs */
 export function useExplanations(known, jobs) {
-  useSoon(jobs.map(versionOf).join("\n"), async () => {
+  const minute = useEachMinute();
+  useSoon(`${minute} ${jobs.map(versionOf).join("\n")}`, async () => {
     known.value = onlyOf(known.value, jobs);
     for (const job of jobs) {
       const version = versionOf(job);
