@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_would_be_added_and_adds_nothing(shared: GrassHome) 
     told = shared.ok("enqueue", "--dry-run", *words).splitlines()
     assert told[0].split() == ["NAME", "QUEUE", "NEEDS", "COMMAND"]
     assert told[1].split() == ["n-0-{id}", "default", "cpu", "1", "echo", "0"]
-    assert told[-2:] == ["... and 5 more", "25 jobs would be added; nothing was"]
+    assert told[-2:] == ["... and 5 more", "25 jobs would be enqueued; nothing was"]
     plan = json.loads(shared.ok("enqueue", "--dry-run", "--format", "json", *words))
     assert plan["count"] == len(plan["jobs"]) == 25
     assert plan["jobs"][24]["params"] == {"1": "24"}

@@ -8,7 +8,7 @@
    `python -m benchmarks --only page`.
 5. The filter of the command line, all that match, the count: `test_jobs`; the figures
    by the same benchmark.
-6. The daemon is killed and comes back: here, and `test_overview`.
+6. The daemon is killed and comes back: here.
 7. Two halves of a GPU, and a stranger: here, and `test_overview`.
 8. Who may not is refused by every route: `tests/api/test_web_access`; a real page of
    another site in `test_login`.
@@ -22,7 +22,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.browser import Look, path_at
+from tests.support.browser import Look, path_at, turn_to, violations
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 
@@ -54,7 +54,7 @@ def test_check_1_every_view_of_a_fresh_install_tells_what_to_do(
     cold.ok("start")
     page = look(cold)
     for path, told in EMPTY.items():
-        page.goto(path_at(page, path))
+        turn_to(page, path)
         live(page)
         main = page.get_by_role("main")
         labelled = main.get_by_label(told)
@@ -95,7 +95,7 @@ def test_check_3_what_can_never_run_and_what_waits_say_so(
     box.client.remove_capacity("license:a")
     box.ok("release", str(stuck))
     told = box.client.explain(stuck)
-    page.goto(path_at(page, f"/jobs/{stuck}"))
+    turn_to(page, f"/jobs/{stuck}")
     expect(why).to_contain_text(told["why"])
     assert told["why"] in box.ok("explain", str(stuck))
     assert "license" in told["why"]
@@ -105,20 +105,31 @@ def test_check_6_a_page_heals_when_the_daemon_is_back(
     look: Look, cold: GrassHome
 ) -> None:
     cold.ok("start")
-    ids = [cold.enqueue("-c", "0", "--", "true") for _ in range(3)]
+    ids = [cold.enqueue("-c", "0", "--", "true") for _ in range(2)]
+    cold.enqueue("--name", "long", "-c", "0", "--", "sleep", "1000")
     cold.wait(*ids)
     page = look(cold, "/jobs")
+    overview = page.context.new_page()
+    overview.goto(path_at(page, "/"))
     rows = page.locator("tr[data-key]")
+    running = overview.get_by_role("region", name="Running").get_by_role("listitem")
     expect(rows).to_have_count(3)
+    expect(running).to_have_count(1)
     cold.kill_daemon()
-    offline = page.get_by_role("button", name=re.compile("^Offline since"))
-    expect(offline).to_be_visible()
-    expect(page.get_by_text(re.compile(r"This is how it was \d+"))).to_be_visible()
+    for one in (page, overview):
+        offline = one.get_by_role("button", name=re.compile("^Offline since"))
+        expect(offline).to_be_visible()
+        expect(one.get_by_text(re.compile(r"This is how it was \d+"))).to_be_visible()
+    expect(running).to_have_count(1)
+    assert violations(overview) == []
     cold.ok("start")
     late = cold.enqueue("--hold", "--", "true")
-    live(page)
+    for one in (page, overview):
+        live(one)
+        expect(one.get_by_text("The daemon does not answer.")).to_have_count(0)
     expect(page.locator(row(page, late))).to_be_visible()
     expect(rows).to_have_count(4)
+    expect(running).to_have_count(1)
 
 
 def test_check_7_each_half_of_a_gpu_shows_its_own_use(
@@ -142,7 +153,7 @@ def test_check_7_each_half_of_a_gpu_shows_its_own_use(
         expect(card.get_by_text("stranger", exact=True)).to_be_visible()
         expect(card).to_contain_text("12G")
         for size, job in halves.items():
-            page.goto(path_at(page, f"/jobs/{job}?tab=details"))
+            turn_to(page, f"/jobs/{job}?tab=details")
             table = page.get_by_role("group", name="asked, given, used")
             use = table.get_by_role("row", name=re.compile("^gpu 0 utilization"))
             expect(use).to_contain_text(f"{uses[size]} %")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.support.browser import Look, path_at
+from tests.support.browser import Look, path_at, turn_to
 from tests.support.homes import GrassHome
 from tests.support.hostile import (
     CODE,
@@ -77,7 +77,7 @@ def main(page: Page) -> Locator:
 
 def go(page: Page, path: str, *shown: str) -> None:
     """Go to a view, wait for hostile texts on it, and find them harmless."""
-    page.goto(path_at(page, path))
+    turn_to(page, path)
     for text in shown:
         expect(main(page)).to_contain_text(text)
     harmless(page)

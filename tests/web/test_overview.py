@@ -154,25 +154,6 @@ def test_a_first_visit_says_what_to_type(look: Look, cold: GrassHome) -> None:
     expect(steps).to_have_count(0)
 
 
-def test_a_daemon_that_is_gone_leaves_grey_data(look: Look, cold: GrassHome) -> None:
-    cold.ok("start")
-    cold.enqueue("--name", "long", "-c", "0", "--", "sleep", "1000")
-    page = look(cold)
-    running = rows(page, "Running")
-    expect(running).to_have_count(1)
-    cold.kill_daemon()
-    expect(
-        page.get_by_role("button", name=re.compile("^Offline since"))
-    ).to_be_visible()
-    expect(page.get_by_text("The daemon does not answer.")).to_be_visible()
-    expect(running).to_have_count(1)
-    assert violations(page) == []
-    cold.ok("start")
-    expect(page.get_by_role("button", name=re.compile("^Live"))).to_be_visible()
-    expect(page.get_by_text("The daemon does not answer.")).to_have_count(0)
-    expect(running).to_have_count(1)
-
-
 def test_axe_finds_nothing(look: Look, cold: GrassHome, gpus: FakeGpus) -> None:
     gpus.device(0, utilization=70)
     cold.environment.update(gpus.environment)

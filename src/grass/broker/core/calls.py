@@ -47,7 +47,7 @@ class Enqueued(msgspec.Struct):
 
 
 class PlannedJob(msgspec.Struct):
-    """A job as it would be added, its command filled as far as it can be."""
+    """A job as it would be enqueued, its command filled as far as it can be."""
 
     name: str
     project: str

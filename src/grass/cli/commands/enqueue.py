@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
     Add = Callable[..., Document]
-    """Adds jobs, or says what would be added."""
+    """Enqueues jobs, or says what would be enqueued."""
 
 OPTIONS = (
     *job_options.OPTIONS,
@@ -218,7 +218,7 @@ COMMAND = Command(
         "are environment; one word with spaces is a shell line. With --array there is "
         "one job for each index, which it finds as {index} and in GRASS_ARRAY_INDEX. "
         "With ::: after the command there is one for each combination of the values, "
-        "which it finds as {1} {2} and in GRASS_PARAM_1: all are added, or none."
+        "which it finds as {1} {2} and in GRASS_PARAM_1: all are enqueued, or none."
     ),
     options=OPTIONS,
     examples=(

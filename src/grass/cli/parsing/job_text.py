@@ -4,7 +4,7 @@ The text is TOML: one key for each option that can change the job, and values as
 options take them. A key whose value is not what it was is read as that option, so that
 the editor and the command line understand the same; a key that is left out changes
 nothing. The variables of a job may be secrets and are not written: those in the text
-are added. An error names the line.
+are enqueued. An error names the line.
 """
 
 from __future__ import annotations

@@ -29,4 +29,4 @@ def text(plan: Document) -> str:
     body = render(_HEADERS, rows, this_screen())
     more = f"... and {count - len(jobs):,} more\n" if count > len(jobs) else ""
     jobs_text = "1 job" if count == 1 else f"{count:,} jobs"
-    return f"{body}{more}{jobs_text} would be added; nothing was\n"
+    return f"{body}{more}{jobs_text} would be enqueued; nothing was\n"
