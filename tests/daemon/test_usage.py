@@ -52,10 +52,11 @@ def known(home: GrassHome, job: int, what: str, field: str) -> Any:
 
 def test_what_was_asked_given_and_used_is_side_by_side(desk: GrassHome) -> None:
     words = ("-g", "0.5", "--vram", "10G", "-m", "2G", "-c", "1")
-    job = desk.enqueue(*words, "use-gpu", "4G", "30")
+    line = "while :; do :; done & exec use-gpu 4G 30"
+    job = desk.enqueue(*words, line)
 
     known(desk, job, "gpu memory", "peak")
-    known(desk, job, "cpu", "peak")
+    until(lambda: used(desk, job).get("cpu", {}).get("peak"), "no core was used")
     now = used(desk, job)
 
     gpu = now["gpu memory"]

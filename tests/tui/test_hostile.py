@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from grass.tui.job_list import JobList
+from grass.tui.main_screen import MainScreen
 from tests.support.homes import GrassHome
 from tests.support.hostile import (
     PROPERTY,
@@ -45,6 +46,10 @@ def without_controls(at: Play) -> None:
 def test_no_screen_obeys_a_name_a_command_or_a_line(place: GrassHome) -> None:
     async def back(at: Play) -> None:
         await at.press("escape")
+        # A key that comes sooner goes to the screen that is being left.
+        await at.until(
+            lambda: isinstance(at.app.screen, MainScreen), "the screen stayed"
+        )
         await at.shows("● live")
 
     async def scene(at: Play) -> None:
