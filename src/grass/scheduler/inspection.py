@@ -94,6 +94,11 @@ class Inspection:
         held = self._fleet.holds.get(holder)
         return None if held is None else copied(held.allocation)
 
+    def worker_of(self, holder: Holder) -> str | None:
+        """Return the worker whose units a holder has; None: it has none."""
+        held = self._fleet.holds.get(holder)
+        return None if held is None else held.worker.name
+
     def _shape_of(self, job: int) -> Shape:
         shape = self._dispatch.shape_of.get(job)
         if shape is None:

@@ -2,7 +2,8 @@
 
 Everything happens in one event loop, asyncio's or trio's. Tasks that come in one turn
 of the loop are decided together in the next. A coroutine function runs in the task
-group of its owner; a plain function goes to a child process. Always true: a task is in
+group of its owner; a plain function goes to a child process. A task that is given units
+of another machine goes there, of either kind. Always true: a task is in
 the inbox, or waits in `units`, or has a `start`; when it has ended it is none of that.
 """
 
@@ -19,7 +20,8 @@ from grass.model.amount_text import WHOLE
 from grass.resource import ZERO, WTime, counted, own_parts
 from grass.tasks import variables
 from grass.tasks.children.children import Children
-from grass.tasks.core.task_units import Ask, Start, TaskUnits
+from grass.tasks.core.task_units import HERE, Ask, Start, TaskUnits
+from grass.tasks.errors import TaskLost
 from grass.tasks.progress import show_progress
 from grass.tasks.task import Options, Task
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from grass.model.resources import Request
+    from grass.model.resources import Capacity, Request
     from grass.resource import Resource
     from grass.tasks.program_units import ProgramUnits
     from grass.tasks.task import Owner
@@ -70,6 +72,8 @@ class Session:
         self._tasks: dict[int, Task] = {}
         self._asks: dict[tuple[Request, int], Ask] = {}
         self._children = Children(self, program)
+        self._machines: dict[str, Children] = {HERE: self._children}
+        """The processes for tasks: of this machine, and of each task host."""
         self.ended = 0
         """How many tasks have ended."""
 
@@ -146,6 +150,36 @@ class Session:
         self._children.flush()
         return task
 
+    def expect_machine(self, name: str, capacity: Capacity) -> None:
+        """Accept tasks that only a machine can run which is still to come."""
+        self.units.expect_worker(name, capacity)
+
+    def add_machine(self, name: str, capacity: Capacity, processes: Children) -> None:
+        """Have tasks run on another machine, too."""
+        self._machines[name] = processes
+        self.units.add_worker(name, capacity)
+        self._wanted.set()
+
+    def remove_machine(self, name: str) -> None:
+        """Start nothing more on a machine; what runs there has to end.
+
+        Tasks that only it could run fail.
+        """
+        self.units.remove_worker(name)
+        self._asks.clear()
+        for task in list(self._tasks.values()):
+            assert task.ask is not None
+            if task.start is None and not self.units.can_be_met(task.ask):
+                del self._tasks[task.number]
+                self.units.removed(task.number)
+                task.owner.failed(task, self._unmet(task, name))
+
+    def _unmet(self, task: Task, machine: str) -> TaskLost:
+        return TaskLost(
+            f"`{task.name}` cannot run any more: {machine} is gone, and there is"
+            f" {self.units.text()}"
+        )
+
     def _ask(self, task: Task, res: Resource) -> Ask:
         if own_parts(res):
             return self._ask_of_parts(task, res)
@@ -192,6 +226,8 @@ class Session:
             self.drop(task)
         elif task.limit is not None and not self._has_time(task):
             return
+        elif start.worker != HERE:
+            self._machines[start.worker].run(task)
         elif task.is_async:
             task.owner.begin(task)
         else:
@@ -232,7 +268,11 @@ class Session:
         follower = self.release(task)
         if follower is not None:
             self.begin(follower)
-            self._children.flush()
+            self._flush()
+
+    def _flush(self) -> None:
+        for processes in self._machines.values():
+            processes.flush()
 
     def release(self, task: Task) -> Start | None:
         """Free the units of a task that has ended; return the one that got them."""
@@ -286,7 +326,11 @@ class Session:
         """
         open_tasks = {task.number: task for task in tasks}
         self._inbox = [one for one in self._inbox if one.number not in open_tasks]
-        dying = self._children.cancel(open_tasks)
+        dying = [
+            child
+            for processes in self._machines.values()
+            for child in processes.cancel(open_tasks)
+        ]
         # A child may have begun what it was sent ahead: that ends when the child does.
         begun = {task.number for child in dying for task in child.sent}
         for number in open_tasks.keys() & self._tasks.keys() - begun:
@@ -314,7 +358,7 @@ class Session:
             self.units.submit(list(tasks), ask)
         for start in self.units.decide(time.monotonic()):
             self.begin(start)
-        self._children.flush()
+        self._flush()
 
 
 async def _limited(task: Task, function: Callable[..., Any]) -> Any:  # noqa: ANN401

@@ -285,7 +285,8 @@ class _One:
             raise
         if self._error is not None:
             raise self._error
-        return await self._session.call(task) if task.is_async else task.value
+        # A coroutine function that runs here has its units now; any other has ended.
+        return task.value if task.start is None else await self._session.call(task)
 
 
 async def load_cache_or_exec1(

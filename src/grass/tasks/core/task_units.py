@@ -1,8 +1,10 @@
 """The units of one program: which tasks wait for them, and which task has which.
 
-A private instance of the scheduler decides, with one worker and one queue. Before a
+A private instance of the scheduler decides, with one queue. One worker is this
+program itself; others are its task hosts, which come and go. Before a
 task waits there it takes its parts of the user's own classes, in the order of
-submission among all tasks that want one of the same parts. A task that ends gives both
+submission among all tasks that want one of the same parts: such a task is for this
+program's own units. A task that ends gives both
 back. Always true: a task waits for own parts, waits in the scheduler, follows another
 one, or holds units; or it is not known here.
 """
@@ -16,7 +18,8 @@ from grass.model.resources import Allocation, Capacity, Request, request_text
 from grass.resource import ZERO, Resource, WTime, combined, counted, own_parts
 from grass.scheduler.scheduler import Scheduler
 
-_WORKER = "here"
+HERE = "here"
+"""The worker that this program itself is."""
 _QUEUE = "tasks"
 
 
@@ -35,6 +38,8 @@ class Start(NamedTuple):
     task: int
     allocation: Allocation
     own: Resource
+    worker: str = HERE
+    """Whose units these are."""
 
 
 class TaskUnits:
@@ -51,19 +56,45 @@ class TaskUnits:
             _QUEUE, paused=False, max_running=None, open_to_all=True
         )
         self.capacity: Capacity = {}
+        """What this program itself has."""
+        self._expected: dict[str, Capacity] = {}
         self.add_capacity(capacity)
 
     def add_capacity(self, capacity: Capacity) -> None:
         """Add units of further kinds."""
         self.capacity = {**self.capacity, **capacity}
-        self._scheduler.add_worker(_WORKER, self.capacity)
+        self._scheduler.add_worker(HERE, self.capacity)
+
+    def expect_worker(self, worker: str, capacity: Capacity) -> None:
+        """Accept tasks that only a worker can run which is still to come."""
+        self._expected[worker] = capacity
+        self._scheduler.remember_worker(worker, capacity)
+
+    def add_worker(self, worker: str, capacity: Capacity) -> None:
+        """Place tasks on the units of a worker, too."""
+        self._expected[worker] = capacity
+        self._scheduler.add_worker(worker, capacity)
+
+    def remove_worker(self, worker: str) -> None:
+        """Place nothing more on a worker; tasks that hold its units have to end."""
+        self._expected.pop(worker, None)
+        self._scheduler.forget_worker(worker)
+
+    def can_be_met(self, ask: Ask) -> bool:
+        """Tell whether a worker, here or to come, can meet what is asked."""
+        only = HERE if ask.own.parts else None
+        why = self._scheduler.never_fits(_QUEUE, ask.request, worker=only)
+        return not ask.request or why is None
 
     def ask_for(self, request: Request, priority: int = 0) -> Ask:
         """Read what a task asks for that is counted; refuse what can never be met."""
-        if request and self._scheduler.never_fits(_QUEUE, request) is not None:
-            asked = request_text(request)
+        return self._checked(Ask(request, ZERO, priority))
+
+    def _checked(self, ask: Ask) -> Ask:
+        if not self.can_be_met(ask):
+            asked = request_text(ask.request)
             raise NeverFits(f"{asked} is more than this program has: {self.text()}")
-        return Ask(request, ZERO, priority)
+        return ask
 
     def ask(self, res: Resource, priority: int = 0) -> Ask:
         """Read what a task asks for; refuse what can never be met."""
@@ -77,12 +108,14 @@ class TaskUnits:
                 f"{asked!r} is more than this program has: {self._untouched!r}",
                 "name all there is of it in `rpw` of `run_combine`",
             )
-        return self.ask_for(counted(res), priority)._replace(own=asked)
+        return self._checked(Ask(counted(res), asked, priority))
 
     def text(self) -> str:
-        """Say what the program has."""
-        totals = {kind: sum(units.values()) for kind, units in self.capacity.items()}
-        return request_text(tuple(sorted(totals.items()))) or "nothing"
+        """Say what the program has: on one machine, or on each of several."""
+        if not self._expected:
+            return _text(self.capacity)
+        others = [f"{_text(has)} on {name}" for name, has in self._expected.items()]
+        return "; ".join([f"{_text(self.capacity)} here", *others])
 
     def submit(self, tasks: list[int], ask: Ask) -> None:
         """Have tasks wait that ask for the same, in the order of their numbers."""
@@ -95,7 +128,7 @@ class TaskUnits:
         """Return the tasks that start now."""
         if self._own_waiting:
             self._take_own()
-        return [self._started(one[0], one[2]) for one in self._scheduler.decide(now)]
+        return [self._started(*one) for one in self._scheduler.decide(now)]
 
     def follow(self, task: int, at_most: int) -> int | None:
         """Return a task that takes over what another holds; at most so many do."""
@@ -119,8 +152,10 @@ class TaskUnits:
         if follower is None:
             return None
         allocation = self._scheduler.allocation(follower)
+        worker = self._scheduler.worker_of(follower)
         assert allocation is not None
-        return self._started(follower, allocation)
+        assert worker is not None
+        return self._started(follower, worker, allocation)
 
     def removed(self, task: int) -> None:
         """Forget a task that waits."""
@@ -140,10 +175,13 @@ class TaskUnits:
             assert task not in self._own_taken, f"{task} has what it waits for"
 
     def _enqueue(self, tasks: list[int], ask: Ask) -> None:
-        self._scheduler.enqueue_all(tasks, _QUEUE, ask.request, ask.priority)
+        only = HERE if ask.own.parts else None
+        self._scheduler.enqueue_all(
+            tasks, _QUEUE, ask.request, ask.priority, worker=only
+        )
 
-    def _started(self, task: int, allocation: Allocation) -> Start:
-        return Start(task, allocation, self._own_taken.get(task, ZERO))
+    def _started(self, task: int, worker: str, allocation: Allocation) -> Start:
+        return Start(task, allocation, self._own_taken.get(task, ZERO), worker)
 
     def _take_own(self) -> None:
         """Take own parts for tasks; none overtakes one that wants the same part."""
@@ -158,3 +196,8 @@ class TaskUnits:
                 blocked.update(parts)
                 if blocked >= self._own.parts.keys():
                     return
+
+
+def _text(capacity: Capacity) -> str:
+    totals = {kind: sum(units.values()) for kind, units in capacity.items()}
+    return request_text(tuple(sorted(totals.items()))) or "nothing"
