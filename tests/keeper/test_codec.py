@@ -28,6 +28,7 @@ from grass.keeper.protocol import (
     StartVerb,
     StateEntry,
     StopVerb,
+    TaskRun,
     Verb,
     WarnedEntry,
 )
@@ -44,6 +45,8 @@ ADDED = {
         "memory_max",
         "cpu_max",
         "controllers",
+        "task",
+        "runner",
     ),
 }
 """Keys that came later; an older keeper or daemon ignores them."""
@@ -98,6 +101,15 @@ def test_what_a_worker_noted_comes_back_as_it_was() -> None:
     told = hello._replace(attempts=[state._replace(meta=cast("Notes", received.meta))])
     [known] = decode_known(encode(told).strip()).attempts  # type: ignore[union-attr]
     assert known.meta == notes
+
+
+def test_a_task_arrives_as_it_was_sent() -> None:
+    start = decode_verb(LINES[0])
+    assert isinstance(start, StartVerb)
+    task = TaskRun("key", "/f", "", "aGk=", "/r", {"A": "\udcff"}, "3.11", "f", False)
+    assert decode_verb(encode(start._replace(task=task))) == start._replace(task=task)
+    with pytest.raises(BadMessage, match="function"):
+        decode_verb(LINES[0][:-1] + b',"task":{"key":"k"}}')
 
 
 def decode_known(line: bytes) -> Entry | None:

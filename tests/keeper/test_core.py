@@ -72,7 +72,7 @@ def test_an_attempt_whose_start_is_not_on_record_stays_in_line() -> None:
     start = spec("b")
     core.step(asked(start), 0.0)
     core.starts.begin("b")
-    core.starts.postpone(start)
+    core.starts.postpone(start, 0.0)
     assert core.starts.is_due(start)
     assert core.snapshot() == []
     assert core.step(asked(RecallVerb(["b"])), 0.0) == [

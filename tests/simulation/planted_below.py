@@ -86,7 +86,7 @@ def _not_looked(patch: pytest.MonkeyPatch) -> None:
 @bug("the keeper tells an exit while children live")
 def _children_ignored(patch: pytest.MonkeyPatch) -> None:
     def main_ended(self: Exits, attempt: KeeperAttempt) -> None:
-        self._finish(attempt)
+        self._finish(attempt, 0.0)
 
     patch.setattr(Exits, "main_ended", main_ended)
 

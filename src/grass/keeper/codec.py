@@ -18,6 +18,7 @@ from grass.keeper.protocol import (
     Notes,
     StartVerb,
     StateEntry,
+    TaskRun,
     Usage,
     Verb,
 )
@@ -77,8 +78,8 @@ def _json_encoder() -> Callable[[object], str]:
 _to_json = _json_encoder()
 
 
-def _notes_object(notes: object) -> object:
-    return notes._asdict() if type(notes) is Notes else notes
+def _part_object(part: object) -> object:
+    return part._asdict() if isinstance(part, (Notes, TaskRun)) else part
 
 
 def _usage_object(used: Usage | None) -> _Object | None:
@@ -88,9 +89,9 @@ def _usage_object(used: Usage | None) -> _Object | None:
 
 
 _PARTS: dict[type, tuple[tuple[str, Callable[[Any], Any]], ...]] = {
-    StartVerb: (("meta", _notes_object),),
+    StartVerb: (("meta", _part_object), ("task", _part_object)),
     ExitEntry: (("rusage", _usage_object),),
-    StateEntry: (("rusage", _usage_object), ("meta", _notes_object)),
+    StateEntry: (("rusage", _usage_object), ("meta", _part_object)),
     HelloEntry: (("attempts", lambda states: [_document(one) for one in states]),),
 }
 """Values that are tuples themselves: JSON would make lists of them."""
@@ -187,13 +188,6 @@ def _texts(value: object) -> list[str]:
     return value
 
 
-def _command(value: object) -> list[str]:
-    if not isinstance(value, list):
-        raise TypeError("not a list")
-    "".join(value)
-    return value
-
-
 def _environment(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise TypeError("env is not an object")
@@ -259,6 +253,10 @@ def _notes(value: object) -> Notes:
     return Notes({}) if not value else cast("Notes", _read_notes(_mapping(value)))
 
 
+def _task(value: object) -> TaskRun | None:
+    return None if value is None else cast("TaskRun", _read_task(_mapping(value)))
+
+
 def _usage(value: object) -> Usage | None:
     if not value:
         return None
@@ -282,7 +280,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "float | None": _seconds_or_none,
     "list[str]": _texts,
     "list[int] | None": _wholes_or_none,
-    "Command": _command,
+    "Command": _texts,
     "Mode": _mode,
     "Seconds": _seconds,
     "Seconds | None": _seconds_or_none,
@@ -293,6 +291,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "dict[str, dict[str, int]]": _mapping,
     "Usage | None": _usage,
     "Notes": _notes,
+    "TaskRun | None": _task,
     "list[StateEntry]": _states,
     "object": lambda value: value,
 }
@@ -373,7 +372,7 @@ def _default(
     return _DEFAULTS.get(name, _REQUIRED)
 
 
-_read_notes, _read_state = map(_reader, (Notes, StateEntry))
+_read_notes, _read_task, _read_state = map(_reader, (Notes, TaskRun, StateEntry))
 _read_any_start = _reader(StartVerb)
 
 

@@ -13,8 +13,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 3
-"""Grows with the verbs: from 2 on the keeper knows `lease`, from 3 on guests."""
+# Parts of the protocol, in a module of their own.
+from grass.keeper.start_parts import Notes as Notes  # noqa: PLC0414
+from grass.keeper.start_parts import TaskRun as TaskRun  # noqa: PLC0414
+
+VERSION = 4
+"""Grows with the verbs: from 2 on it knows `lease`, from 3 on guests, from 4 tasks."""
 
 MARKER = "GRASS_ATTEMPT_ID"
 """The variable in every process of a job; `config` has it too, below the keeper."""
@@ -39,27 +43,6 @@ SignalNumber = int
 
 
 # Verbs: from the worker to the keeper.
-
-
-class Notes(NamedTuple):
-    """What a worker wants to know after a restart: `meta`, which is returned unread."""
-
-    allocation: dict[str, dict[str, int]]
-    output: str | None = None
-    stderr: str | None = None
-    after: str | None = None
-    placed_at: int = 0
-    input: bool = False
-    """Whether it has a socket for input."""
-    usage: str | None = None
-    """The history of what it uses, where that is not beside its output."""
-    port: int = 0
-    """The TCP port that was chosen for it; 0: none."""
-    learns: bool = False
-    """Whether the broker learns from what it uses of a GPU."""
-    enforce: str = ""
-    mps: str = ""
-    """The GPU of whose MPS it is a client; empty: of none."""
 
 
 class StartVerb(NamedTuple):
@@ -96,6 +79,8 @@ class StartVerb(NamedTuple):
     memory_max: int | None = None
     """In bytes; this and `cpu_max`, in cores, by cgroup where that is possible."""
     cpu_max: Seconds | None = None
+    task: TaskRun | None = None
+    """What a runner is to do; `argv` and `env` are those of the runner."""
 
 
 class StopVerb(NamedTuple):
@@ -204,6 +189,8 @@ class SpawningEntry(NamedTuple):
     guest_ticks: int = 0
     memory_max: int | None = None
     cpu_max: Seconds | None = None
+    runner: bool = False
+    """Whether its process is a runner, which may have run other attempts before."""
 
 
 class ForkedEntry(NamedTuple):

@@ -31,7 +31,7 @@ from grass.keeper.protocol import (
 )
 
 if TYPE_CHECKING:
-    from grass.keeper.core.keeper_events import ChildEnded, Spawned
+    from grass.keeper.core.keeper_events import Answered, ChildEnded, Spawned
     from grass.keeper.protocol import Entry, Notes, StartVerb, Usage
 
 
@@ -131,10 +131,11 @@ class KeeperAttempt:
         self.started_at = spawned.at
         self.offset = spawned.offset
         self.stderr_offset = spawned.stderr_offset
+        self.cgroup = spawned.cgroup or self.cgroup
         self.since = now
 
-    def ended(self, child: ChildEnded, now: float) -> None:
-        """Note how the main process ended."""
+    def ended(self, child: ChildEnded | Answered, now: float) -> None:
+        """Note how the main process ended, or the task of a runner."""
         self._set_status(child.status)
         self.state = "ended"
         self.rusage = child.rusage
@@ -293,6 +294,7 @@ def attempt_of(start: StartVerb) -> KeeperAttempt:
             start.guest_ticks,
             start.memory_max,
             start.cpu_max,
+            start.task is not None,
         )
     )
 

@@ -58,6 +58,7 @@ class Spawn(NamedTuple):
     """Record that it starts, then start it.
 
     Answered by Spawned, SpawnFailed, CannotSpawn or Forked; for a guest as an Adopt is.
+    A task is handed to the runner that was chosen for it, or to a new one.
     """
 
     start: StartVerb
@@ -115,9 +116,18 @@ class KillProcesses(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """Look whether any process of the attempt is left; answered by Surveyed."""
+    """Look whether any process of the attempt is left; answered by Surveyed.
+
+    A runner is not one of them until its line is hung up.
+    """
 
     id: str
+
+
+class HangUp(NamedTuple):
+    """End the line to a runner: it exits, at the latest after its task."""
+
+    pid: int
 
 
 class Enclose(NamedTuple):
@@ -206,6 +216,7 @@ Effect = (
     | SignalHandlers
     | KillProcesses
     | Survey
+    | HangUp
     | Enclose
     | Measure
     | Truncate

@@ -18,6 +18,7 @@ from grass.keeper.exit_reasons import MEMORY_LIMIT
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
     from grass.keeper.core.keeper_state import KeeperState
+    from grass.keeper.core.runners import Runners
     from grass.keeper.core.running import RunningAttempts
     from grass.keeper.core.starts import Starts
 
@@ -31,17 +32,23 @@ class Exits:
     """Attempts whose main process has ended, up to the exits that are kept."""
 
     def __init__(
-        self, state: KeeperState, starts: Starts, running: RunningAttempts
+        self,
+        state: KeeperState,
+        starts: Starts,
+        running: RunningAttempts,
+        runners: Runners,
     ) -> None:
         self._state = state
         self._starts = starts
         self._running = running
+        self._runners = runners
         self._ended: dict[str, KeeperAttempt] = {}
         self.unsynced = UnsyncedExits()
 
     def child_ended(self, event: events.ChildEnded, now: float) -> None:
         """Note that a child was reaped."""
         attempt = self._state.by_pid.pop(event.pid, None)
+        self._runners.ended(event.pid, attempt)
         if attempt is None:
             # An orphan's end may be the last one of an attempt that has ended.
             for id in self._ended:
@@ -50,6 +57,17 @@ class Exits:
         if attempt.state == "starting":
             attempt.reason = "could not start: ended before its program ran"
         attempt.ended(event, now)
+        self.main_ended(attempt)
+
+    def answered(self, event: events.Answered, now: float) -> None:
+        """End the attempt of a runner that has done its task and goes on."""
+        attempt = self._state.by_pid.pop(event.pid, None)
+        if attempt is None:
+            return
+        attempt.reason = event.reason
+        attempt.ended(event, now)
+        if not self._runners.may_keep(attempt, self._starts.key_after(attempt.id)):
+            self._runners.let_go(attempt)
         self.main_ended(attempt)
 
     def given_back(self, event: events.GivenBack, now: float) -> None:
@@ -96,10 +114,13 @@ class Exits:
         if attempt is None:
             return
         attempt.output_bytes = event.output_bytes
-        if event.empty:
+        if event.empty and event.oom_killed and self._runners.let_go(attempt):
+            # The cgroup of a runner that stays would tell this of later attempts, too.
+            self._state.want(effects.Survey(attempt.id))
+        elif event.empty:
             self._check_memory(attempt, event)
             self._check_output(attempt)
-            self._finish(attempt)
+            self._finish(attempt, now)
         elif ("leftovers", event.id) not in self._state.timers:
             self._end_leftovers(attempt, now)
 
@@ -136,7 +157,7 @@ class Exits:
         if event.oom_killed and failed and attempt.reason is None:
             attempt.reason = MEMORY_LIMIT
 
-    def _finish(self, attempt: KeeperAttempt) -> None:
+    def _finish(self, attempt: KeeperAttempt, now: float) -> None:
         attempt.finish()
         self._ended.pop(attempt.id, None)
         self._state.live -= 1
@@ -144,6 +165,7 @@ class Exits:
         self._state.want(effects.ReleaseAttempt(attempt.id))
         self._state.want(effects.Publish(attempt.exit_entry()))
         self.unsynced.add(attempt.id)
+        self._runners.finished(attempt.id, now)
         self._starts.start_followers(attempt.id)
 
     def _cancel_timers(self, attempt: KeeperAttempt) -> None:
@@ -155,9 +177,10 @@ class Exits:
         attempt = self._state.attempts[event.id]
         if attempt.pid is not None:
             self._state.by_pid.pop(attempt.pid, None)
+        self._runners.not_begun(attempt.id, now)
         attempt.reason = event.reason
         attempt.exited_at = event.at
-        self._finish(attempt)
+        self._finish(attempt, now)
 
     def cannot_spawn(self, event: events.CannotSpawn, now: float) -> None:
         """Queue an attempt again that this machine could not start.
@@ -170,6 +193,7 @@ class Exits:
             self.spawn_failed(events.SpawnFailed(start.id, event.reason, event.at), now)
             return
         self._state.want(effects.Unrecord(attempt.id, attempt.entries()))
+        self._runners.not_begun(attempt.id, now)
         if attempt.pid is not None:
             self._state.by_pid.pop(attempt.pid, None)
             self._state.want(effects.ReleaseAttempt(attempt.id))

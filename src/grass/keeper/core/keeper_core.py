@@ -18,6 +18,7 @@ from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.exits import Exits
 from grass.keeper.core.keeper_state import KeeperState
 from grass.keeper.core.lease import ClusterLease, Leases
+from grass.keeper.core.runners import Runners
 from grass.keeper.core.running import SIGTERM, RunningAttempts
 from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
 from grass.keeper.core.starts import Starts
@@ -45,11 +46,12 @@ class KeeperCore:
         self._boot = boot
         self._state = state = KeeperState()
         self.attempts, self.timers = state.attempts, state.timers
-        self.starts = Starts(state)
+        self.runners = Runners(state)
+        self.starts = Starts(state, self.runners)
         self.start_failures = StartFailures(state)
         self.leases = Leases()
-        self._running = RunningAttempts(state)
-        self._exits = Exits(state, self.starts, self._running)
+        self._running = RunningAttempts(state, self.runners)
+        self._exits = Exits(state, self.starts, self._running, self.runners)
         self._takeover = Takeover(state, self._running, self._exits)
         self._connections: set[int] = set()
         self.controllers: list[str] = []
@@ -85,6 +87,7 @@ class KeeperCore:
             events.CannotSpawn: self._cannot_spawn,
             events.SpawnFailed: self._exits.spawn_failed,
             events.ChildEnded: self._exits.child_ended,
+            events.Answered: self._exits.answered,
             events.Surveyed: self._exits.surveyed,
             events.Forked: self._running.forked,
             events.Enclosed: self._running.enclosed,
@@ -284,6 +287,8 @@ class KeeperCore:
                     self._due[purpose](attempt, now)
             elif purpose == "young":
                 self._running.young_are_due(now)
+            elif purpose == "runners":
+                self.runners.idle_are_due(now)
             elif purpose == "first daemon":
                 self._may_leave = True
             elif purpose == "sync":
@@ -316,6 +321,8 @@ class KeeperCore:
 
     def _cannot_start(self, reason: str, folder: str | None, now: float) -> None:
         what = PROCESSES if folder is None else OUTPUT
+        if folder is None:
+            self.runners.dismiss_idle()
         self.start_failures.failed(what, reason, now, folder)
 
     def _plan_sync(self, now: float) -> None:

@@ -48,6 +48,8 @@ class Spawned(NamedTuple):
     at: int
     offset: int
     stderr_offset: int
+    cgroup: str | None = None
+    """Where its processes are already, as those of a runner may be."""
 
 
 class SpawnFailed(NamedTuple):
@@ -88,6 +90,17 @@ class ChildEnded(NamedTuple):
     status: int
     rusage: Usage | None
     at: int
+
+
+class Answered(NamedTuple):
+    """A runner has done its task and could run another one."""
+
+    pid: int
+    status: int
+    """As if the runner had exited with the code of the task."""
+    rusage: Usage | None
+    at: int
+    reason: str | None = None
 
 
 class Surveyed(NamedTuple):
@@ -194,6 +207,7 @@ Event = (
     | Probed
     | Flushed
     | ChildEnded
+    | Answered
     | Surveyed
     | Adopted
     | Missing

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from grass.keeper.core import keeper_events as events
     from grass.keeper.core.attempt import KeeperAttempt
     from grass.keeper.core.keeper_state import KeeperState
+    from grass.keeper.core.runners import Runners
 
 SIGTERM, SIGCONT, SIGSTOP = 15, 18, 19
 # A younger job gets neither a cgroup nor output checks: most jobs never need them.
@@ -33,8 +34,9 @@ OUTPUT_BYTES_PER_S = 1 << 30
 class RunningAttempts:
     """What is done about attempts that run."""
 
-    def __init__(self, state: KeeperState) -> None:
+    def __init__(self, state: KeeperState, runners: Runners) -> None:
         self._state = state
+        self._runners = runners
         self._young: deque[tuple[float, str]] = deque()
 
     def forked(self, event: events.Forked, now: float) -> None:
@@ -42,6 +44,7 @@ class RunningAttempts:
         attempt = self._state.attempts[event.id]
         attempt.pid, attempt.ticks = event.pid, event.ticks
         self._state.by_pid[event.pid] = attempt
+        self._runners.forked(event.id)
         self._state.want(effects.Record(attempt.forked_entry()))
         self._repeat_stop(attempt, now)
 
@@ -50,14 +53,19 @@ class RunningAttempts:
         state, attempt = self._state, self._state.attempts[event.id]
         attempt.began(event, now)
         state.by_pid[event.pid] = attempt
+        self._runners.began(event)
         state.want(effects.Publish(attempt.started_entry(), urgent=False))
-        if attempt.spawning.memory_max or attempt.spawning.cpu_max:
-            # What it allocates before is not counted.
+        limits = attempt.spawning
+        if event.cgroup is not None:
+            state.want(effects.Record(EnclosedEntry(event.id, event.cgroup)))
+        elif limits.memory_max or limits.cpu_max or limits.runner:
+            # What it allocates before is not counted. A runner is moved once for all
+            # of its attempts, most of which are young.
             self._enclose(attempt)
         self._young.append((now + YOUNG_S, event.id))
         if len(self._young) == 1:
             state.timers.set("young", "", now + YOUNG_S)
-        limit = attempt.spawning.time_limit
+        limit = limits.time_limit
         if limit is not None and limit <= YOUNG_S:
             state.timers.set("time limit", event.id, now + limit)
         if attempt.suspended:
@@ -129,6 +137,7 @@ class RunningAttempts:
             attempt.stop_plan.kill_at = plan.kill_at
         else:
             attempt.stop_plan = plan
+            self._runners.let_go(attempt)
             if plan.kill_at > now:
                 signals = (plan.signal, SIGCONT)
                 self._state.want(effects.SignalProcesses(attempt.id, signals))

@@ -15,14 +15,16 @@ from grass.keeper.core.attempt import attempt_of
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
     from grass.keeper.core.keeper_state import KeeperState
+    from grass.keeper.core.runners import Runners
     from grass.keeper.protocol import Entry, StartVerb
 
 
 class Starts:
     """The attempts that have not begun."""
 
-    def __init__(self, state: KeeperState) -> None:
+    def __init__(self, state: KeeperState, runners: Runners) -> None:
         self._state = state
+        self._runners = runners
         self._waiting = WaitingStarts()
         self._due: dict[str, StartVerb] = {}
 
@@ -84,19 +86,24 @@ class Starts:
 
         Each is recorded right before its own spawn, not when it is queued.
         """
-        del self._due[id]
+        start = self._due.pop(id)
         attempt = self._state.attempts[id]
         attempt.state = "starting"
+        self._runners.begin(start, attempt)
         return attempt.entries()
 
-    def postpone(self, start: StartVerb) -> None:
+    def postpone(self, start: StartVerb, now: float) -> None:
         """Put an attempt back into the queue: `begin` could not be recorded.
 
         Nothing ran and nothing is on record, so it is neither failed nor lost: it may
         still be stopped or recalled, and a successor is asked for it again. If it were
         returned to the broker, it would be placed here again at once.
         """
-        self._state.attempts[start.id].state = "due"
+        attempt = self._state.attempts[start.id]
+        attempt.state = "due"
+        if start.task is not None:
+            attempt.pid = attempt.ticks = None
+            self._runners.not_begun(start.id, now)
         self._due[start.id] = start
 
     def recall(self, id: str) -> bool:
@@ -131,6 +138,11 @@ class Starts:
         self._state.want(effects.Record(attempt.spawning))
         self._state.want(effects.GiveUp(attempt.id, reason))
 
+    def key_after(self, id: str) -> str | None:
+        """Return the key of the task that waits for this attempt, if there is one."""
+        first = self._waiting.first_follower(id)
+        return None if first is None or first.task is None else first.task.key
+
     def start_followers(self, id: str) -> None:
         """Queue the attempts that waited for this one."""
         for start in self._waiting.take_followers(id):
@@ -155,6 +167,11 @@ class WaitingStarts:
         self._starts[start.id] = start
         self._predecessor[start.id] = after
         self._followers.setdefault(after, []).append(start.id)
+
+    def first_follower(self, predecessor: str) -> StartVerb | None:
+        """Return the first start that waits for this attempt."""
+        followers = self._followers.get(predecessor)
+        return self._starts[followers[0]] if followers else None
 
     def take_followers(self, predecessor: str) -> list[StartVerb]:
         """Remove and return the starts that wait for this attempt."""

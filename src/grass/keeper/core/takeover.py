@@ -75,7 +75,8 @@ class Takeover:
         """Note a process that is alive and watched."""
         attempt = self._state.attempts[event.id]
         if attempt.state == "starting":
-            attempt.found = attempt.pid is None
+            # A runner may not have read the task: its exit code is of another then.
+            attempt.found = attempt.pid is None or attempt.spawning.runner
             found = events.Spawned(event.id, event.pid, event.ticks, event.at, 0, 0)
             attempt.began(found, now)
             self._state.want(effects.Publish(attempt.started_entry()))

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
         def spawn(self, start: StartVerb) -> events.Event:
             """Start an attempt's process and return the result."""
 
+        def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+            """Send a task to an idle runner, or to a new one if that is gone."""
+
         def spawn_result(self, event: events.Event) -> None:
             """Pass the result to `feed`; a defect there must not end the turn."""
 
@@ -102,9 +105,15 @@ class KeeperTurn:
                 return
             self._spawns.popleft()
             if due:
-                self._shell.spawn_result(self._shell.spawn(start))
+                self._shell.spawn_result(self._begun(start))
             if not core.start_failures.may_try:
                 return
+
+    def _begun(self, start: StartVerb) -> events.Event:
+        runner = self._core.runners.chosen(start.id)
+        if runner is None:
+            return self._shell.spawn(start)
+        return self._shell.hand_over(start, runner)
 
     def _recorded(self, start: StartVerb) -> bool:
         for entry in self._core.starts.begin(start.id):
@@ -112,7 +121,7 @@ class KeeperTurn:
         # One write for this attempt and for the result of the spawn before it.
         if self._write():
             return True
-        self._core.starts.postpone(start)
+        self._core.starts.postpone(start, self._shell.now)
         return False
 
     def _write(self) -> bool:

@@ -27,6 +27,7 @@ from grass.keeper.system.loop import Loop
 from grass.keeper.system.processes import JobProcesses
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import OpenFiles, set_login_limits
+from grass.keeper.system.runner_lines import most_idle
 
 LOCKED = 75
 _DETACH, _JSON = "--detach", "--log-format=json"
@@ -99,6 +100,7 @@ def _make_loop(directory: str) -> Loop:
     files.raise_own()
     own_cgroups = Cgroups(read_mountinfo(), pid)
     core.controllers = own_cgroups.controllers()
+    core.runners.most_idle = most_idle()
     jobs = JobProcesses(Mounts(), own_cgroups, files)
     path = os.path.join(directory, SOCKET_NAME)
     listener = listen(directory)

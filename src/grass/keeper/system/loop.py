@@ -69,6 +69,7 @@ class Loop:
             effects.SignalHandlers: jobs.signal_handlers,
             effects.KillProcesses: jobs.kill,
             effects.Survey: jobs.survey,
+            effects.HangUp: jobs.runners.hang_up,
             effects.Enclose: jobs.enclose,
             effects.Measure: jobs.measure,
             effects.Truncate: jobs.truncate,
@@ -178,9 +179,18 @@ class Loop:
 
     def spawn(self, start: StartVerb) -> events.Event:
         """Start an attempt's process and return the result."""
+        return self._begun(start, self._jobs.start)
+
+    def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+        """Send a task to an idle runner, or to a new one if that is gone."""
+        return self._begun(start, lambda one: self._jobs.starter.hand_over(one, runner))
+
+    def _begun(
+        self, start: StartVerb, begin: Callable[[StartVerb], events.Event]
+    ) -> events.Event:
         crash_point("keeper.before-spawn")
         try:
-            event = self._jobs.start(start)
+            event = begin(start)
         except Exception as error:  # noqa: BLE001 - every start is answered
             log.log_defect()
             reason = f"could not start: {error}"

@@ -22,6 +22,7 @@ from grass.keeper.protocol import Usage
 from grass.keeper.system import cgroups
 from grass.keeper.system.adoption import AdoptedProcesses
 from grass.keeper.system.poller import utc_us
+from grass.keeper.system.runner_lines import RunnerLines
 from grass.keeper.system.starter import Starter
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ class JobProcesses:
         """Begin with none; `connect` must follow."""
         self._cgroups = own_cgroups
         self._table = ProcessTable(os.getpid())
-        self.starter = Starter(mounts, files, self._table)
+        self.runners = RunnerLines(self._table, own_cgroups.remove)
+        self.starter = Starter(mounts, files, self._table, self.runners)
         self.adopted = AdoptedProcesses(self._table)
 
     def connect(self, poller: Poller, feed: Feed) -> None:
         """Set how to wait for a descriptor and where later events go."""
         self.starter.connect(poller, feed)
+        self.runners.connect(poller, feed, self.starter.child_ended)
         self.adopted.connect(poller, feed)
 
     def start(self, start: StartVerb) -> events.Event:
@@ -66,6 +69,7 @@ class JobProcesses:
             if pid == 0:
                 return
             self.starter.child_ended(pid)
+            self.runners.child_ended(pid)
             self._table.reaped(pid)
             peak = _peak_memory(usage.ru_maxrss)
             used = Usage(usage.ru_utime, usage.ru_stime, peak)
@@ -88,7 +92,12 @@ class JobProcesses:
         main = self._table.mains.get(id)
         if self._table.anything_left(id):
             return True
-        return main is not None and bool(main.cgroup and cgroups.pids(main.cgroup))
+        if main is None:
+            return False
+        inside = set(cgroups.pids(main.cgroup)) if main.cgroup else set()
+        if self.runners.is_kept(main.pid):
+            inside.discard(main.pid)
+        return bool(inside) or self.runners.is_left(main.pid)
 
     def signal(self, effect: effects.SignalProcesses) -> None:
         """Send signals to every process of the attempt."""
@@ -188,7 +197,9 @@ class JobProcesses:
     def release(self, effect: effects.ReleaseAttempt) -> None:
         """Drop all that is held for an attempt that is over."""
         main = self._table.mains.get(effect.id)
-        if main is not None and main.cgroup is not None:
+        if main is not None and self.runners.is_kept(main.pid):
+            self.runners.rest(main.pid, main.cgroup)
+        elif main is not None and main.cgroup is not None:
             self._cgroups.remove(main.cgroup)
         self._table.remove(effect.id)
         self.starter.sizes.remove(effect.id)

@@ -16,6 +16,8 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from grass.keeper.protocol import MARKER
+from grass.keeper.runner_line import DESCRIPTOR
 from grass.keeper.start_errors import (
     CannotStart,
     CannotStartNow,
@@ -81,33 +83,37 @@ class Spawner:
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._defaults = ignored_signals()
 
-    def spawn(self, start: StartVerb) -> tuple[int, Outputs]:
-        """Spawn the program directly and return its pid."""
+    def spawn(self, start: StartVerb, line: int | None = None) -> tuple[int, Outputs]:
+        """Spawn the program directly and return its pid; `line` is for a runner."""
         umask = os.umask(_output_umask(start))
         try:
             _enter(start.cwd)
             outputs = open_outputs(start, _OPEN_FLAGS)
             os.umask(start.umask)
             try:
-                return self._run(start, find_program(start), outputs), outputs
+                return self._run(start, find_program(start), outputs, line), outputs
             finally:
-                _close(outputs)
+                close(outputs)
         finally:
             os.chdir("/")
             os.umask(umask)
 
-    def _run(self, start: StartVerb, program: str, outputs: Outputs) -> int:
+    def _run(
+        self, start: StartVerb, program: str, outputs: Outputs, line: int | None
+    ) -> int:
+        kept = () if line is None else ((os.POSIX_SPAWN_DUP2, line, DESCRIPTOR),)
         # Only now: the output was opened under the keeper's own limit.
         self._files.lower()
         self._oom_score.set_for_job()
         try:
             return os.posix_spawn(
                 *executed(start, program),
-                start.env,
+                environment(start),
                 file_actions=(
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
                     (os.POSIX_SPAWN_DUP2, outputs.stdout, 1),
                     (os.POSIX_SPAWN_DUP2, outputs.stderr, 2),
+                    *kept,
                 ),
                 setsid=True,
                 setsigmask=(),
@@ -119,7 +125,15 @@ class Spawner:
             self._oom_score.set_own()
             self._files.raise_own()
 
-    def fork(self, start: StartVerb, writer: int) -> int:
+    def open_outputs(self, start: StartVerb) -> Outputs:
+        """Open the output of a task that is handed to a runner."""
+        umask = os.umask(_output_umask(start))
+        try:
+            return open_outputs(start, _OPEN_FLAGS)
+        finally:
+            os.umask(umask)
+
+    def fork(self, start: StartVerb, writer: int, line: int | None = None) -> int:
         """Fork a child that starts the program and reports to `writer`."""
         self._oom_score.set_for_job()
         try:
@@ -127,7 +141,7 @@ class Spawner:
         finally:
             self._oom_score.set_own()
         if pid == 0:
-            _become(start, writer, self._files)
+            _become(start, _kept(writer, line), self._files)
         return pid
 
 
@@ -138,12 +152,26 @@ def report_pipe() -> tuple[int, int]:
     return reader, writer
 
 
+def _kept(writer: int, line: int | None) -> int:
+    """Close all but these, and put a line in its place; return the writer.
+
+    Above all the lock: a child that hangs must not hold it after the keeper died.
+    """
+    first = DESCRIPTOR
+    if line is not None:
+        if writer == DESCRIPTOR:
+            writer = os.dup(writer)
+        os.dup2(line, DESCRIPTOR)
+        os.set_inheritable(DESCRIPTOR, True)
+        first += 1
+    os.closerange(first, writer)
+    os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
+    return writer
+
+
 def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
     """Turn this forked child into the job; never returns."""
     try:
-        # Above all the lock: a child that hangs must not hold it after the keeper died.
-        os.closerange(3, writer)
-        os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
         files.lower()
         _reset_signals()
         os.setsid()
@@ -158,7 +186,7 @@ def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
             os.dup2(source, target)
         _report(writer, StartReport(outputs.offset, outputs.stderr_offset))
         try:
-            os.execve(*executed(start, program), start.env)
+            os.execve(*executed(start, program), environment(start))
         except (OSError, ValueError) as error:
             raise _exec_failure(error, program) from None
     except CannotStart as error:
@@ -266,7 +294,8 @@ def _open_output(path: str, flags: int, own: str | None) -> tuple[int, int]:
     return descriptor, os.fstat(descriptor).st_size
 
 
-def _close(outputs: Outputs) -> None:
+def close(outputs: Outputs) -> None:
+    """Close the output in the keeper."""
     # Closing may report an error of the disk, but the job has its own descriptors.
     for descriptor in {outputs.stdout, outputs.stderr}:
         with suppress(OSError):
@@ -294,6 +323,11 @@ def executed(start: StartVerb, program: str) -> tuple[str, list[str]]:
     if not start.under:
         return program, start.argv
     return start.under[0], [*start.under, program, *start.argv]
+
+
+def environment(start: StartVerb) -> dict[str, str]:
+    """Return the variables of a process; a runner is found by its first attempt."""
+    return start.env if start.task is None else {**start.env, MARKER: start.id}
 
 
 def search_path(start: StartVerb) -> list[str]:

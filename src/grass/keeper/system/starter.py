@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.process_table import boot_ticks, start_ticks
 from grass.keeper.start_errors import (
@@ -19,17 +20,23 @@ from grass.keeper.start_errors import (
     is_of_machine,
 )
 from grass.keeper.system.poller import utc_us
+from grass.keeper.system.runner_lines import (
+    RunnerLine,
+    RunnerLines,
+    close_theirs,
+    number_of,
+)
 from grass.keeper.system.spawn import (
     Outputs,
     Spawner,
     WouldBlock,
+    close,
     read_report,
     report_pipe,
     search_path,
 )
 
 if TYPE_CHECKING:
-    from grass.keeper.core import effects
     from grass.keeper.mounts import Mounts
     from grass.keeper.process_table import ProcessTable
     from grass.keeper.protocol import StartVerb
@@ -52,9 +59,16 @@ class ForkedStart:
 class Starter:
     """Starts the processes of attempts."""
 
-    def __init__(self, mounts: Mounts, files: OpenFiles, table: ProcessTable) -> None:
+    def __init__(
+        self,
+        mounts: Mounts,
+        files: OpenFiles,
+        table: ProcessTable,
+        runners: RunnerLines,
+    ) -> None:
         """Begin; `connect` must follow."""
         self._mounts = mounts
+        self._runners = runners
         self._spawner = Spawner(files)
         self._table = table
         self._forked: dict[int, ForkedStart] = {}
@@ -70,15 +84,54 @@ class Starter:
 
         If this raises, no process was started.
         """
+        line: RunnerLine | None = None
         try:
-            if forked or self._needs_fork(start):
-                return self._fork(start)
-            began = boot_ticks()
-            pid, outputs = self._spawner.spawn(start)
+            if start.task is not None:
+                line = self._runners.new()
+            event = self._started(start, line, forked=forked)
+        except BaseException as error:
+            if line is not None:
+                self._runners.drop(line)
+            if isinstance(error, WouldBlock):
+                return self.spawn(start, forked=True)
+            if isinstance(error, (CannotStart, CannotStartNow, OSError)):
+                return _not_spawned(start, error)
+            raise
+        finally:
+            close_theirs(line)
+        if line is not None:
+            self._runners.started(line, start, event.pid, event.ticks)
+        return event
+
+    def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+        """Send a task to an idle runner; start another where that is not possible."""
+        try:
+            if self._writes_elsewhere(start):
+                raise WouldBlock
+            outputs = self._spawner.open_outputs(start)
         except WouldBlock:
+            self._runners.hang_up(effects.HangUp(runner))
             return self.spawn(start, forked=True)
         except (CannotStart, CannotStartNow, OSError) as error:
             return _not_spawned(start, error)
+        try:
+            both = [outputs.stdout, outputs.stderr]
+            line = self._runners.hand(runner, start, both)
+        finally:
+            close(outputs)
+        if line is None:
+            return self.spawn(start)
+        main = self._table.add(start.id, runner, line.ticks, adopted=False)
+        main.cgroup = line.cgroup
+        return self._spawned(start, runner, outputs)._replace(cgroup=line.cgroup)
+
+    def _started(
+        self, start: StartVerb, line: RunnerLine | None, *, forked: bool
+    ) -> events.Forked | events.Spawned:
+        if forked or self._needs_fork(start):
+            return self._fork(start, number_of(line))
+        began = boot_ticks()
+        pid, outputs = self._spawner.spawn(start, number_of(line))
         # A process that began within one tick began at that tick: reading /proc for
         # it would cost a third as much as the spawn itself.
         ticks = began if boot_ticks() == began else _ticks_of_child(pid, began)
@@ -97,6 +150,13 @@ class Starter:
             [os.path.join(start.cwd, path) for path in paths]
         )
 
+    def _writes_elsewhere(self, start: StartVerb) -> bool:
+        """Tell whether the output must not be opened here, in the keeper."""
+        paths = [start.output, start.stderr or "/"]
+        if not all(path.startswith("/") for path in paths):
+            return True
+        return self._mounts.has_network() and self._mounts.touches_network(paths)
+
     def _spawned(self, start: StartVerb, pid: int, outputs: Outputs) -> events.Spawned:
         files = [(os.path.join(start.cwd, start.output), outputs.offset)]
         if start.stderr is not None and start.stderr != start.output:
@@ -107,14 +167,14 @@ class Starter:
         offsets = outputs.offset, outputs.stderr_offset
         return events.Spawned(start.id, pid, ticks, utc_us(), *offsets)
 
-    def _fork(self, start: StartVerb) -> events.Forked:
+    def _fork(self, start: StartVerb, line: int | None) -> events.Forked:
         reader, writer = report_pipe()
         child = ForkedStart(start, reader)
         try:
             # Before the fork, as it may fail.
             self._poller.watch(reader, lambda: self._read_report(child))
             began = boot_ticks()
-            child.pid = pid = self._spawner.fork(start, writer)
+            child.pid = pid = self._spawner.fork(start, writer, line)
         except OSError:
             self._poller.unwatch(reader)
             os.close(reader)
@@ -127,7 +187,7 @@ class Starter:
         return events.Forked(start.id, pid, ticks)
 
     def child_ended(self, pid: int) -> None:
-        """Read what a forked child reported before it ended."""
+        """Read what a forked child reported before it ended, or a runner answered."""
         if pid in self._forked:
             self._read_report(self._forked[pid])
 

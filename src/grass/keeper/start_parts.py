@@ -1,0 +1,49 @@
+"""What comes along with a start: the worker's own notes, and the task of a runner."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Notes(NamedTuple):
+    """What a worker wants to know after a restart: `meta`, which is returned unread."""
+
+    allocation: dict[str, dict[str, int]]
+    output: str | None = None
+    stderr: str | None = None
+    after: str | None = None
+    placed_at: int = 0
+    input: bool = False
+    """Whether it has a socket for input."""
+    usage: str | None = None
+    """The history of what it uses, where that is not beside its output."""
+    port: int = 0
+    """The TCP port that was chosen for it; 0: none."""
+    learns: bool = False
+    """Whether the broker learns from what it uses of a GPU."""
+    enforce: str = ""
+    mps: str = ""
+    """The GPU of whose MPS it is a client; empty: of none."""
+
+
+class TaskRun(NamedTuple):
+    """A Python function that a runner calls; paths are absolute."""
+
+    key: str
+    """Attempts with the same key can be run by the same runner, one after another."""
+    function: str
+    """The file with the pickled function; one path is always the same function."""
+    arguments: str
+    """The file with the pickled arguments, or nothing."""
+    inline: str
+    """The pickled arguments in base64, or nothing."""
+    result: str
+    """The file for the result."""
+    env: dict[str, str]
+    """Variables of this attempt alone."""
+    python: str = ""
+    """The version of Python that pickled the function, as `3.11`."""
+    name: str = ""
+    """What the function is called, for messages."""
+    keep: bool = True
+    """Whether its runner may wait for a next attempt; one on a GPU holds memory."""

@@ -1,0 +1,1 @@
+"""The program of a runner: a warm Python that runs tasks for the keeper."""

@@ -1,0 +1,126 @@
+"""A runner's life: a task comes on the line, is called, and is answered.
+
+It exits with the code of its last task, in place of an answer, when the line has ended
+(its keeper died, or lets it go) and when the process is not as it was before the task:
+threads or children are left, or it grew. So the keeper need not know why. It never
+waits for anything but the next task.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import sys
+from array import array
+
+from grass.keeper.runner_line import (
+    DESCRIPTOR,
+    MOST_OUTPUTS,
+    Answer,
+    LineTask,
+    encoded,
+    read_task,
+)
+from grass.tasks.runner.calls import Calls
+from grass.tasks.runner.process_state import ProcessState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_CHUNK = 1 << 17
+_NO_TASK = 1
+"""The exit code of a runner that never had a task."""
+
+
+class Line:
+    """The runner's end of the line."""
+
+    def __init__(self) -> None:
+        self._channel = socket.socket(fileno=DESCRIPTOR)
+        os.set_inheritable(DESCRIPTOR, False)
+        self._identity = _identity()
+
+    def next_task(self) -> tuple[LineTask, list[int]] | None:
+        """Wait for a task, and the descriptors of its output; None at the end."""
+        received, outputs = b"", array("i")
+        space = socket.CMSG_SPACE(MOST_OUTPUTS * outputs.itemsize)
+        while not received.endswith(b"\n"):
+            data, rights, _flags, _address = self._channel.recvmsg(_CHUNK, space)
+            if not data:
+                return None
+            for _level, _kind, content in rights:
+                outputs.frombytes(content[: len(content) // 4 * 4])
+            received += data
+        return read_task(received), list(outputs)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is still the line: a task may close any descriptor."""
+        return _identity() == self._identity
+
+    def answer(self, answer: Answer) -> None:
+        """Tell how a task has ended; raises OSError if nobody listens."""
+        self._channel.sendall(encoded(answer))
+
+
+def _identity() -> tuple[int, int]:
+    try:
+        found = os.fstat(DESCRIPTOR)
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+class Runner:
+    """One runner: its line, the functions it knows, and what its process was like."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._line = Line()
+        self._calls = Calls()
+        self._state = ProcessState()
+        self._code = _NO_TASK
+
+    def serve(self) -> NoReturn:
+        """Run tasks until there are no more."""
+        while (found := self._next()) is not None:
+            self._run(*found)
+        os._exit(self._code)
+
+    def _next(self) -> tuple[LineTask, list[int]] | None:
+        try:
+            return self._line.next_task()
+        except OSError:
+            return None
+
+    def _run(self, task: LineTask, outputs: list[int]) -> None:
+        state = self._state
+        state.enter(task, outputs)
+        outcome = self._calls.call(task)
+        if os.getpid() != self._pid:
+            # The task has forked, and this is the child: its parent goes on here, too.
+            state.flush()
+            os._exit(outcome.code)
+        self._code = outcome.code
+        try:
+            used = state.leave()
+            answered = state.is_clean() and self._line.is_whole
+            if answered:
+                self._line.answer(Answer(task.id, outcome.code, *used, outcome.reason))
+        except Exception:  # noqa: BLE001 -- a task may have done anything to this process
+            answered = False
+        if not answered:
+            os._exit(outcome.code)
+
+
+def main() -> None:
+    """Serve the keeper at the other end of the line."""
+    # What cloudpickle needs is there before the first task, and is not counted as its.
+    import cloudpickle  # noqa: F401
+
+    sys.argv[:] = sys.argv[:1]
+    runner = Runner()
+    gc.freeze()
+    runner.serve()
