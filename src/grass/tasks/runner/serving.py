@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _CHUNK = 1 << 17
+_NOTHING = 0, 0
+_TOO_OLD = b"the keeper is of an older version: grass restart when its jobs are done\n"
 _NO_TASK = 1
 """The exit code of a runner that never had a task."""
 
@@ -69,7 +71,7 @@ def _identity() -> tuple[int, int]:
     try:
         found = os.fstat(DESCRIPTOR)
     except OSError:
-        return 0, 0
+        return _NOTHING
     return found.st_dev, found.st_ino
 
 
@@ -121,6 +123,9 @@ def main() -> None:
     import cloudpickle  # noqa: F401
 
     sys.argv[:] = sys.argv[:1]
+    if _identity() == _NOTHING:
+        os.write(2, _TOO_OLD)
+        os._exit(_NO_TASK)
     runner = Runner()
     gc.freeze()
     runner.serve()

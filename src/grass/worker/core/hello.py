@@ -23,6 +23,8 @@ from grass.worker.core.attempt_table import WorkerAttempt
 
 FIRST_VERSION = 2
 """Keepers from this version on know leases."""
+FIRST_WITH_TASKS = 4
+"""Keepers from this version on hand tasks to runners."""
 
 
 class WorkerLease:
@@ -121,10 +123,16 @@ class HelloState:
         self._lease = lease
         self._promise: tuple[str, float] | None = None
         """What the last hello promised, and to which cluster."""
-        self.controllers: tuple[str, ...] = ()
+        self._controllers: tuple[str, ...] = ()
         """What the keeper can enforce by cgroups."""
+        self._runs_tasks = False
         self.waits = False
         """Whether a hello follows as soon as the keeper has confirmed its lease."""
+
+    def keeper_connected(self, hello: HelloEntry) -> None:
+        """Note what a keeper can do."""
+        self._controllers = tuple(hello.controllers)
+        self._runs_tasks = hello.version >= FIRST_WITH_TASKS
 
     def units_found(self, found: FoundUnits) -> bool:
         """Note the units of this machine; returns whether they have changed."""
@@ -173,6 +181,7 @@ class HelloState:
             unable=unable,
             wall_at=wall_us,
             confirms_removals=True,
-            enforces=(*who.enforces, *self.controllers),
+            enforces=(*who.enforces, *self._controllers),
             shrinks=True,
+            runs_tasks=self._runs_tasks,
         )

@@ -25,6 +25,7 @@ from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.worker import Unit
 from grass.worker.core.framework_limits import framework_limits
 from grass.worker.core.mps_limits import PIPES, MpsPlace, mps_variables, shared_gpu
+from grass.worker.core.task_starts import TaskPlace, task_verb
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
@@ -52,6 +53,8 @@ class Surroundings(NamedTuple):
     """The memory of each GPU, in amounts."""
     mps: MpsPlace | None = None
     """Where MPS is; None: it is not installed."""
+    blob_folder: str = ""
+    """Where the blobs are that tasks name; empty: none are fetched."""
     python: str = "python3"
     """The interpreter that runs functions for other machines."""
 
@@ -71,7 +74,7 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
     warning = limit_signal(start.limit_signal) if start.limit_signal else None
     environment = _environment(start, around, values, assignments)
-    return StartVerb(
+    verb = StartVerb(
         id=start.attempt,
         argv=_argv(start, _filled(start, words, values), around.shell),
         env=environment,
@@ -95,6 +98,10 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         memory_max=_memory_limit(start),
         cpu_max=_core_limit(start),
     )
+    if start.task is None:
+        return verb
+    place = TaskPlace(around.python, around.blob_folder, _own_path(start, around))
+    return task_verb(verb, start, place, own_variables(start, around.gpus))
 
 
 def _notes(

@@ -298,7 +298,7 @@ class WorkerCore:
         # Leases before any start: what was given up meanwhile must not begin.
         self._effects.to_keeper.extend(self._lease.keeper_connected(hello))
         self._keeper_ready = True
-        self._hello.controllers = tuple(hello.controllers)
+        self._hello.keeper_connected(hello)
         forgotten = self._table.forgotten(hello.attempts)
         self._let_keeper_forget(forgotten)
         states = {one.id: one for one in hello.attempts if one.id not in forgotten}
