@@ -95,3 +95,36 @@ def test_the_whole_page_is_small() -> None:
 def test_colours_are_named_in_one_sheet(sheet: Path) -> None:
     rules = re.sub(r"/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
     assert re.findall(r"#[0-9a-fA-F]{3,8}\b|rgba?\(|hsla?\(", rules) == []
+
+
+CLASSES = re.compile(r'class=(?:"([^"]*)"|\$\{`([^`]*)`\})')
+
+
+def used_classes(module: Path) -> set[str]:
+    """Return the classes of elements that a module writes out."""
+    texts = [plain or made for plain, made in CLASSES.findall(module.read_text())]
+    words = [
+        word for text in texts for word in re.sub(r"\$\{[^}]*\}", " ", text).split()
+    ]
+    return {word for word in words if re.fullmatch(r"[a-z][a-z-]*[a-z]", word)}
+
+
+def styled_classes(sheet: Path) -> set[str]:
+    return set(re.findall(r"\.([a-z][\w-]*)", sheet.read_text()))
+
+
+@pytest.mark.parametrize(
+    "view", re.findall(r'id: "(\w+)"', (FILES / "app/views.mjs").read_text())
+)
+def test_a_view_loads_the_style_of_all_that_it_shows(view: str) -> None:
+    modules = imported(FILES.resolve() / f"app/views/{view}.mjs", set())
+    page = (FILES / "index.html").read_text()
+    loaded = {*re.findall(r"style/(\w+)\.css", page), view}
+    for module in modules:
+        loaded |= set(re.findall(r'loadStyle\("(\w+)"\)', module.read_text()))
+    elsewhere, here = set[str](), set[str]()
+    for sheet in FILES.glob("style/*.css"):
+        found = here if sheet.stem in loaded else elsewhere
+        found |= styled_classes(sheet)
+    used = {one for module in modules for one in used_classes(module)}
+    assert used & (elsewhere - here) == set()

@@ -8,13 +8,42 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.support.browser import PHONE, Look, sideways, violations_in_themes
+from tests.support.browser import (
+    DESKTOP,
+    PHONE,
+    Look,
+    sideways,
+    turn_to,
+    violations,
+    violations_in_themes,
+)
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 
 pytestmark = [pytest.mark.daemon, pytest.mark.browser]
 
 HELD = ("--hold", "-c", "0")
+MANY_COLUMNS = [
+    "state",
+    "name",
+    "queue",
+    "project",
+    "owner",
+    "priority",
+    "request",
+    "units",
+    "worker",
+    "waited",
+    "ran",
+    "created",
+    "started",
+    "finished",
+    "exit",
+    "pid",
+    "attempts",
+    "command",
+    "reason",
+]
 
 
 @pytest.fixture
@@ -253,6 +282,14 @@ def test_it_is_accessible_and_fits(look: Look, box: GrassHome) -> None:
     row(page, trio[0]).get_by_role("checkbox").click()
     expect(page.get_by_role("toolbar", name="selected jobs")).to_be_visible()
     assert violations_in_themes(page) == []
+    for width in (1161, 1060, 901, 700):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert not sideways(page), width
     page.set_viewport_size(PHONE)
     assert violations_in_themes(page) == []
     assert not sideways(page)
+    page.set_viewport_size(DESKTOP)
+    turn_to(page, f"/jobs?columns={','.join(MANY_COLUMNS)}")
+    expect(page.get_by_role("columnheader", name="Command")).to_be_attached()
+    assert not sideways(page)
+    assert violations(page) == []

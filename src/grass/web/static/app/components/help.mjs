@@ -5,7 +5,7 @@ import { Dialog } from "./dialog.mjs";
 import { html } from "../ui.mjs";
 import { VIEWS } from "../views.mjs";
 
-const KEYS = [
+const EVERYWHERE = [
   ["?", "this help"],
   ["Ctrl-K", "find a job, a view or an action"],
   ["/", "filter"],
@@ -34,18 +34,21 @@ const IN_THE_TIMELINE = [
 /** @param {{onClose: () => void}} props */
 export function Help({ onClose }) {
   const goes = VIEWS.filter((one) => one.letter).map((one) => [`g ${one.letter}`, one.title]);
+  const groups = /** @type {[string, string[][]][]} */ ([
+    ["Everywhere", EVERYWHERE], ["Go to", goes], ["In a log", IN_A_LOG], ["In the timeline", IN_THE_TIMELINE],
+  ]);
   const onSwitch = (/** @type {Event} */ event) =>
     switchLetters(/** @type {HTMLInputElement} */ (event.target).checked);
   return html`
     <${Dialog} title="Keys" onClose=${onClose} wide>
       <div class="keys">
-        ${[KEYS, goes, IN_A_LOG, IN_THE_TIMELINE].map(
-          (rows) => html`<dl>
+        ${groups.map(
+          ([title, rows]) => html`<section key=${title}><h3>${title}</h3><dl>
             ${rows.map(([key, what]) => html`<div key=${key}>
               <dt>${key.split(" ").filter(Boolean).map((one) => html`<kbd>${one}</kbd>`)}</dt>
               <dd>${what}</dd>
             </div>`)}
-          </dl>`,
+          </dl></section>`,
         )}
       </div>
       <label class="switch">

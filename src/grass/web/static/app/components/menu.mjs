@@ -7,6 +7,9 @@ import { Icon } from "./icon.mjs";
 import { complain, say } from "./toast.mjs";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.mjs";
 
+/** The height of the head of the page, under which nothing is seen. */
+const HEAD_PX = 48;
+
 /** @typedef {{label: string, key?: string, danger?: boolean, run: () => void}} Item */
 
 /**
@@ -52,7 +55,10 @@ function Items({ items, label, close }) {
   const list = useRef(/** @type {HTMLDivElement | null} */ (null));
   const buttons = () => [...(list.current?.querySelectorAll("button") ?? [])];
   // Before the next key can come.
-  useLayoutEffect(() => buttons()[0]?.focus(), []);
+  useLayoutEffect(() => {
+    if (list.current && !fitsBelow(list.current)) list.current.classList.add("menu-above");
+    buttons()[0]?.focus();
+  }, []);
   const choose = (/** @type {Item} */ item) => {
     close();
     item.run();
@@ -82,6 +88,13 @@ function Items({ items, label, close }) {
       )}
     </div>
   `;
+}
+
+/** Whether there is room below the button, or none above it either. @param {HTMLElement} list */
+function fitsBelow(list) {
+  const { top, bottom, height } = list.getBoundingClientRect();
+  const box = list.closest(".table-wide")?.getBoundingClientRect().bottom ?? Infinity;
+  return bottom <= Math.min(window.innerHeight, box) || top - height < 2 * HEAD_PX;
 }
 
 /**

@@ -6,6 +6,9 @@ import { Icon } from "./icon.mjs";
 import { useSteady, WaitingChip } from "./steady.mjs";
 import { html, useRef, useState } from "../ui.mjs";
 
+/** With more columns than these a table scrolls sideways, and its head does not stay. */
+const WIDE = 12;
+
 /**
  * @template T
  * @typedef {object} Column
@@ -83,8 +86,10 @@ export function Table(props) {
       </tr>
     `;
   };
+  const isWide = columns.length > WIDE;
   return html`
-    <div class="table-box" ...${handlers}>
+    <div class=${`table-box ${isWide ? "table-wide" : ""}`} tabindex=${isWide ? 0 : undefined} role=${isWide ? "group" : undefined}
+      aria-label=${isWide ? caption : undefined} ...${handlers}>
       <${WaitingChip} waiting=${waiting} onShow=${showNow} />
       <table class="table">
         <caption class="unseen">${caption}</caption>

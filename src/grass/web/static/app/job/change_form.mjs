@@ -1,11 +1,11 @@
 // Change a job that waits, or run an ended one again, with what is to be different.
 
 import { actionOf, perform } from "../actions.mjs";
-import { ownWords } from "../job_form.mjs";
+import { Form } from "../components/form.mjs";
+import { ownWords, requestText } from "../job_form.mjs";
 import { navigate } from "../router.mjs";
 import { html } from "../ui.mjs";
-import { asked, commandText } from "../words.mjs";
-import { Form } from "../views/queues.mjs";
+import { commandText } from "../words.mjs";
 
 /** @typedef {import("../documents.mjs").Job} Job */
 
@@ -17,10 +17,11 @@ const WORDS = {
 /** @param {{job: Job, verb: keyof typeof WORDS, onClose: () => void}} props */
 export function ChangeForm({ job, verb, onClose }) {
   const before = commandText({ command: ownWords(job), shell: job.shell });
+  const request = requestText(job.request);
   const fields = [
     { name: "command", label: "Command", hint: "a line for the shell, where it is changed", code: true, value: before },
     { name: "name", label: "Name", hint: "", value: job.name },
-    { name: "require", label: "Request", hint: `JSON5, such as {gpu:1}; empty: as before (${asked(job.request) || "nothing"})`, code: true },
+    { name: "require", label: "Request", hint: "JSON5, such as {gpu:1}", code: true, value: request },
     { name: "queue", label: "Queue", hint: "", value: job.queue },
     { name: "priority", label: "Priority", hint: "higher first", value: String(job.priority) },
   ];
@@ -28,7 +29,7 @@ export function ChangeForm({ job, verb, onClose }) {
     const changes = {
       ...(given.command !== before && { command: given.command }),
       ...(given.name !== job.name && { name: given.name }),
-      ...(given.require && { require: given.require }),
+      ...(given.require && given.require !== request && { require: given.require }),
       ...(given.queue !== job.queue && { queue: given.queue }),
       ...(given.priority !== String(job.priority) && { priority: Number(given.priority) }),
     };

@@ -96,6 +96,12 @@ export class LogSource {
 
   /** Read the last lines; their numbers may come later than they do. */
   load() {
+    if (this.attempt === null) {
+      // It has not started: there is nothing to ask for.
+      this.state = "none";
+      this.changed();
+      return undefined;
+    }
     return this.once(async () => {
       let reply = await this.read({ from: "end", count: FIRST });
       if (reply.first === null) {

@@ -1,12 +1,12 @@
 // The workers: whether they are there, their units, and what is taken out of service.
 
 import { actionOf, offered, perform } from "../actions.mjs";
+import { Form } from "../components/form.mjs";
 import { Icon } from "../components/icon.mjs";
 import { itemsFor, Menu } from "../components/menu.mjs";
 import { now } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
 import { age, amount, brief } from "../words.mjs";
-import { Form } from "./queues.mjs";
 
 /** @typedef {import("../documents.mjs").Worker} Worker */
 
@@ -75,7 +75,8 @@ function unitsOf(worker) {
       shown.push({ kind, unit: `${kind}:${name}`, name: `${kind} ${name}`, of, free: worker.free[kind]?.[name] ?? 0, drained, declared, worker: worker.name, summed: false });
     }
   }
-  return shown;
+  // What is summed has no menu: such ones stand together.
+  return shown.sort((one, other) => Number(other.summed) - Number(one.summed));
 }
 
 /** @param {{unit: ReturnType<typeof unitsOf>[number]}} props */
