@@ -295,6 +295,9 @@ def test_an_explanation_of_a_waiting_job_has_the_numbers() -> None:
     assert "place in its queue: 4" in lines
     assert lines[-1].startswith("starts about ")
     assert lines[-1].endswith("(median of 12 runs)")
+    document["estimated_start_at"] = "2026-01-02T03:00:00Z"
+    past = explained(document, PIPE).splitlines()
+    assert past[-1] == "starts soon (median of 12 runs)"
 
 
 def test_an_explanation_of_a_failed_job_has_its_last_lines() -> None:

@@ -76,6 +76,8 @@ def test_without_jobs_and_gpus_the_next_step_is_told(cold: GrassHome) -> None:
 
 def test_a_terminal_of_ascii_gets_ascii_alone(shared: GrassHome, gate: Fifo) -> None:
     running(shared, shared.enqueue(*WAITS, f"read x < {gate}"))
+    for _ in range(9):
+        shared.enqueue("--hold", "--", "true")
 
     async def scene(at: Play) -> None:
         await at.shows("* running", "* live")
@@ -85,6 +87,11 @@ def test_a_terminal_of_ascii_gets_ascii_alone(shared: GrassHome, gate: Fifo) -> 
         await at.press("escape")
         await at.shows("* running")
         assert at.text().isascii()
+        # More than has room: it scrolls.
+        for height in (11, 12, 13):
+            await at.resize((80, height))
+            await at.shows("* running", "= held")
+            assert at.text().isascii()
 
     play(shared, scene, LARGE, signs=ASCII)
 

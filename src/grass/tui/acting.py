@@ -18,7 +18,7 @@ from grass.client.json_codec import Document
 from grass.client.threads import CtrlCForMain
 from grass.errors import GrassError
 from grass.tui import actions
-from grass.tui.actions import Access, Action
+from grass.tui.actions import READ_ONLY, Access, Action
 from grass.tui.dialogs import Choice, Confirm, Menu, Prompt
 from grass.tui.reader import Connect, Reader, why_lost
 
@@ -122,9 +122,15 @@ class ActingApp(App[None]):
         else:
             self.change(call, done)
 
+    @property
+    def _forbidden(self) -> str:
+        """Why the person at the screen may not do something."""
+        by_choice = self.access == READ_ONLY
+        return "this screen is read-only" if by_choice else "your role may not do this"
+
     def _why_not(self, action: Action, jobs: Sequence[Document]) -> str:
         if any(action.applies(job) for job in jobs):
-            return "your role may not do this"
+            return self._forbidden
         which = f"job {jobs[0]['id']} is {jobs[0]['state']}"
         which = which if len(jobs) == 1 else "none of these jobs is in such a state"
         return f"{which}: nothing to {action.command}"
@@ -181,7 +187,7 @@ class ActingApp(App[None]):
     def action_new(self) -> None:
         """Enqueue a line for the shell."""
         if not self.access.may_enqueue:
-            self.complain("nothing can be enqueued from here")
+            self.complain(self._forbidden)
             return
 
         def typed(line: str | None) -> None:

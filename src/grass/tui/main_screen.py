@@ -243,6 +243,7 @@ class MainScreen(Screen[None]):
             f"[@click={action}][b]{key}[/b] {label}[/]"
             for key, label, action in HINTS
             if not (narrow and label == "open")
+            and not (self.app.is_read_only and label == "actions")
         )
         self.part("foot").put(hints)
 

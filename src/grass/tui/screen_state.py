@@ -110,7 +110,8 @@ def counts(state: ScreenState, signs: Signs, width: int) -> Styled:
     and the words only after them.
     """
     fitting = [one for one in IN_ORDER if state.totals.get(one) or one == "running"]
-    for spared in ((), ("succeeded",), ("succeeded", "cancelled")):
+    done = ("succeeded", "cancelled")
+    for spared in ((), done[:1], done, (*done, "held", "waiting")):
         shown = [one for one in fitting if one not in spared]
         line = _counts(state, signs, shown, " {}")
         if cells(str(line)) <= width:

@@ -138,9 +138,9 @@ def _turn(document: Document) -> list[str]:
     if document.get("estimated_start_at"):
         at = document["estimated_start_at"]
         source = document.get("estimate_from")
-        said.append(
-            f"starts about {in_local_time(at)}" + (f" ({source})" if source else "")
-        )
+        past = age(at, utc_now()) > 0
+        start = "starts soon" if past else f"starts about {in_local_time(at)}"
+        said.append(start + (f" ({source})" if source else ""))
     return said
 
 
