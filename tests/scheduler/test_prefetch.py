@@ -36,6 +36,23 @@ def test_prefetched_jobs_form_a_chain_of_bounded_length(lab: Lab) -> None:
     assert lab.release(4) == {5: ("w", {"gpu": {"0": 10_000}})}
 
 
+def test_units_are_handed_over_to_the_job_that_would_be_prefetched(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1}")
+    held = lab.start("{gpu:1}")
+    for _ in range(3):
+        lab.enqueue("{gpu:1}")
+    assert lab.scheduler.hand_over(1) == Placement(2, "w", held)
+    lab.scheduler.check()
+    assert lab.scheduler.holders("w") == {2: held}
+    assert prefetch(lab, 2) == 3
+    assert lab.scheduler.hand_over(2) is None, "3 is prefetched already"
+    assert lab.scheduler.release(2) == 3
+    lab.enqueue("{gpu:0.5}")
+    assert lab.scheduler.hand_over(3) is None, "one of another shape waits"
+    assert lab.scheduler.hand_over(9) is None, "9 holds nothing"
+    lab.scheduler.check()
+
+
 def test_no_job_is_prefetched_while_another_shape_waits(lab: Lab) -> None:
     lab.worker("w", "{gpu:2}")
     lab.start("{gpu:1}")

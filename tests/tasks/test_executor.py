@@ -2,16 +2,17 @@
 
 import asyncio
 import time
-from concurrent.futures import CancelledError, as_completed
+from concurrent.futures import CancelledError, as_completed, wait
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import grass
 from grass.errors import NeverFits
 from grass.tasks.errors import TaskLost
-from tests.support.patience import until
+from tests.support.patience import PATIENCE_S, until
 from tests.tasks import functions
 
 
@@ -71,6 +72,24 @@ def test_a_future_that_is_cancelled_ends_its_task(tmp_path: Path) -> None:
         assert runs.cancel()
         assert executor.submit(functions.add, 1).result() == 1
     assert not (tmp_path / "never").exists()
+
+
+def test_a_coroutine_function_that_runs_is_cancelled_with_its_future() -> None:
+    began = Event()
+
+    async def wait_for_ever() -> None:
+        began.set()
+        await asyncio.sleep(600)
+
+    with grass.Executor(rpw={"cpu": 1}) as executor:
+        runs = executor.submit(wait_for_ever)
+        assert began.wait(PATIENCE_S)
+        assert runs.cancel()
+        assert executor.submit(functions.add, 1).result() == 1
+        left = executor.submit(wait_for_ever)
+        executor.shutdown(cancel_futures=True)
+    # Who waits for several is told of it.
+    assert wait([runs, left], timeout=PATIENCE_S).done == {runs, left}
 
 
 def test_a_shutdown_can_cancel_what_is_left(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from grass.resource.kinds import (
     given,
     own_parts,
     part_of,
+    request_of,
     resource_from,
 )
 from grass.resource.parts import ZERO, Resource, combined
@@ -55,5 +56,6 @@ __all__ = [
     "given",
     "own_parts",
     "part_of",
+    "request_of",
     "resource_from",
 ]

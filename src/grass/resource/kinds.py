@@ -166,6 +166,18 @@ def counted(res: Resource) -> Request:
     return tuple(sorted(found))
 
 
+def request_of(res: Resource) -> Request | None:
+    """Return what is asked for, if Grass counts all of it; otherwise None."""
+    found = []
+    for name, part in res.parts.items():
+        if not isinstance(part, Kind):
+            return None
+        if part.amount:
+            found.append((name, part.amount))
+    found.sort()
+    return tuple(found)
+
+
 def own_parts(res: Resource) -> dict[str, Resource]:
     """Return the parts that are asked themselves what they can afford."""
     return {n: part for n, part in res.parts.items() if not isinstance(part, Kind)}

@@ -29,7 +29,7 @@ from grass.scheduler.shapes import (
     job_of,
     order_of,
 )
-from grass.scheduler.worker_units import NO_PROCESSES, Holder
+from grass.scheduler.worker_units import NO_PROCESSES, HeldUnits, Holder
 
 NO_LABELS: frozenset[str] = frozenset()
 
@@ -288,17 +288,40 @@ class Scheduler(Inspection):
         are still the holder's: the job has them once `release` returns it.
         """
         held = self._fleet.holds.get(holder)
-        if held is None or self._paused or len(self._dispatch.shapes) != 1:
-            return None
-        shape = next(iter(self._dispatch.shapes.values()))
         last, count = self._prefetched.last_of(holder)
-        if count >= at_most or not may_follow(shape, held) or shape.head is None:
+        if held is None or count >= at_most:
             return None
-        job = job_of(shape.head)
-        self._dispatch.leave(shape, job)
+        job = self._take_follower(held)
+        if job is None:
+            return None
         self._prefetched.append(job, last)
         allocation = copied(held.allocation)
         return Placement(job, held.worker.name, allocation)
+
+    def hand_over(self, holder: Holder) -> Placement | None:
+        """Pass a holder's units at once to the job that would be prefetched behind it.
+
+        None: there is none, or one is prefetched already; `release` is for these.
+        """
+        held = self._fleet.holds.get(holder)
+        if held is None or holder in self._prefetched.followers:
+            return None
+        job = self._take_follower(held)
+        if job is None:
+            return None
+        self._fleet.transfer(holder, job)
+        return Placement(job, held.worker.name, held.allocation)
+
+    def _take_follower(self, held: HeldUnits) -> int | None:
+        """Remove the next job from its shape, if it may take over what is held."""
+        if self._paused or len(self._dispatch.shapes) != 1:
+            return None
+        shape = next(iter(self._dispatch.shapes.values()))
+        if shape.head is None or not may_follow(shape, held):
+            return None
+        job = job_of(shape.head)
+        self._dispatch.leave(shape, job)
+        return job
 
     def restore_prefetched(self, job: int, predecessor: Holder) -> None:
         """Restore a prefetched job after a restart."""

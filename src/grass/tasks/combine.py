@@ -12,6 +12,7 @@ from grass.errors import UsageError
 from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session, current
 from grass.tasks.task import Options
+from grass.tasks.wait_group import open_waitgroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,15 +87,10 @@ async def _main(
 
 
 async def _side_by_side(subtasks: list[Main]) -> list[Any]:
-    values: list[Any] = [None] * len(subtasks)
-
-    async def run(place: int, subtask: Main) -> None:
-        values[place] = await subtask()
-
-    async with anyio.create_task_group() as group:
-        for place, subtask in enumerate(subtasks):
-            group.start_soon(run, place, subtask)
-    return values
+    async with open_waitgroup() as group:
+        for subtask in subtasks:
+            group.start_subtask(subtask)
+    return group.results
 
 
 def chosen_backend() -> str:

@@ -21,13 +21,14 @@ import anyio
 
 from grass.errors import GrassError
 from grass.resource import resource_from
+from grass.tasks.coroutines import Coroutines
 from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session
-from grass.tasks.task import Options
+from grass.tasks.task import Options, is_async, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Any
 
     from grass.resource import Resource
@@ -144,8 +145,9 @@ class Executor(FutureExecutor):
         self._wanted = asyncio.Event()
         async with (
             Session(program, self._options) as self._session,
-            anyio.create_task_group() as self._group,
+            anyio.create_task_group() as group,
         ):
+            self._coroutines = Coroutines(self._session, self, group)
             try:
                 self._session.check(self._request)
             except GrassError as error:
@@ -168,16 +170,28 @@ class Executor(FutureExecutor):
             cancelled, self._cancelled = self._cancelled, []
         # A function that is sent by value is sent as it is now.
         self.snapshot = {}
-        for future, fn, args, kwargs in calls:
-            task = self._session.submit(
-                self, self._options, self._request, fn, args, kwargs
-            )
-            with self._lock:
-                self._futures[task.number] = future
-            future.add_done_callback(partial(self._noted, task))
+        for call in calls:
+            self._submit_here(*call)
         await self._session.cancel(cancelled)
         for task in cancelled:
-            self._ended(task)
+            self._cancel_here(task)
+
+    def _submit_here(
+        self,
+        future: Future[Any],
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        options = self._options
+        if is_async(fn):
+            options = options.changed(name=options.name or name_of(fn))
+            scope = anyio.CancelScope()
+            fn = partial(_in_scope, scope, fn)
+        task = self._session.submit(self, options, self._request, fn, args, kwargs)
+        with self._lock:
+            self._futures[task.number] = future
+        future.add_done_callback(partial(self._noted, task))
 
     def _noted(self, task: Task, future: Future[Any]) -> None:
         if future.cancelled():
@@ -185,19 +199,24 @@ class Executor(FutureExecutor):
                 self._cancelled.append(task)
             self._wake()
 
+    def _cancel_here(self, task: Task) -> None:
+        if isinstance(task.function, partial) and task.function.func is _in_scope:
+            task.function.args[0].cancel()
+        future = self._futures.get(task.number)
+        if future is not None:
+            # Tells `wait` and `as_completed`, which `cancel` does not.
+            future.set_running_or_notify_cancel()
+        self._ended(task)
+
     is_cancelled = False
 
     def begin(self, task: Task) -> None:
         """Run a coroutine function, which has its units now."""
-        self._group.start_soon(self._run_here, task)
+        self._coroutines.begin(task)
 
-    async def _run_here(self, task: Task) -> None:
-        try:
-            task.value = await self._session.call(task)
-        except Exception as error:  # noqa: BLE001 -- it is the future's
-            self.failed(task, error)
-        else:
-            self.succeeded(task)
+    def raised(self, task: Task, error: Exception) -> None:
+        """Give a future the exception of a coroutine function."""
+        self.failed(task, error)
 
     def succeeded(self, task: Task) -> None:
         """Give a future its result."""
@@ -218,3 +237,13 @@ class Executor(FutureExecutor):
             is_done = self._is_shut and not self._futures
         if is_done:
             self._wanted.set()
+
+
+async def _in_scope(
+    scope: anyio.CancelScope,
+    fn: Callable[..., Awaitable[Any]],
+    *args: Any,  # noqa: ANN401
+    **kwargs: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    with scope:
+        return await fn(*args, **kwargs)

@@ -29,7 +29,7 @@ _RESOURCES = """## Resources
 
 `&` combines them, `>=` asks whether one can afford another.
 """
-_OF_OWNERS = ("begin", "succeeded", "failed")
+_OF_OWNERS = ("begin", "succeeded", "failed", "raised")
 """What a session calls, and programs do not."""
 FUNCTIONS = (
     combine.run_combine,

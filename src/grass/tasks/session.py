@@ -17,7 +17,7 @@ import anyio
 
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
-from grass.resource import ZERO, WTime, counted, own_parts
+from grass.resource import ZERO, WTime, counted, request_of
 from grass.tasks import variables
 from grass.tasks.children.children import Children
 from grass.tasks.core.task_units import HERE, Ask, Start, TaskUnits
@@ -181,9 +181,9 @@ class Session:
         )
 
     def _ask(self, task: Task, res: Resource) -> Ask:
-        if own_parts(res):
+        request, priority = request_of(res), task.options.priority
+        if request is None:
             return self._ask_of_parts(task, res)
-        request, priority = counted(res), task.options.priority
         if not request:
             if task.is_async or "cpu" not in self.units.capacity:
                 return _NOTHING
@@ -280,8 +280,7 @@ class Session:
         self.ended += 1
         if self._tasks.pop(task.number, None) is None:
             return None
-        self.units.follow(task.number, 1)
-        follower = self.units.ended(task.number)
+        follower = self.units.hand_over(task.number)
         if follower is None and self.units.waiting():
             self._wanted.set()
         return follower

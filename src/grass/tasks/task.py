@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
+from types import FunctionType
 from typing import Protocol
 
 TYPE_CHECKING = False
@@ -137,6 +138,8 @@ class Task:
 
 def is_async(function: object) -> bool:
     """Tell whether a call gives a coroutine that can run in this process."""
+    if type(function) is FunctionType and not function.__dict__:
+        return function.__code__.co_flags & inspect.CO_COROUTINE != 0
     if hasattr(function, "grass_plain"):
         return False
     while isinstance(function, partial):

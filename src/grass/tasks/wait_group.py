@@ -7,14 +7,16 @@ group. Results are in the order of submission. `exec1` is one task, waited for a
 from __future__ import annotations
 
 import inspect
-from contextvars import copy_context
+from asyncio import CancelledError
 
 import anyio
 import anyio.lowlevel
 
 from grass.errors import UsageError
 from grass.resource import ZERO
+from grass.tasks.coroutines import Coroutines, own_cancellation
 from grass.tasks.session import session_for
+from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,9 +108,9 @@ class WaitGroup(Submitting):
                 "call `open_waitgroup()` for each block, also inside of another",
             )
         self._is_entered = True
-        self._context = copy_context()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
+        self._coroutines = Coroutines(self._session, self, self._group)
         return self
 
     async def __aexit__(
@@ -173,8 +175,7 @@ class WaitGroup(Submitting):
 
     def begin(self, task: Task) -> None:
         """Run a coroutine function, which has its units now."""
-        # Not in the context of whoever has freed its units.
-        self._context.run(self._group.start_soon, self._run, task)
+        self._coroutines.begin(task)
 
     def succeeded(self, task: Task) -> None:
         """Take the result of a task."""
@@ -186,9 +187,9 @@ class WaitGroup(Submitting):
         self._open.pop(task.place, None)
         self._group.start_soon(_raise, error)
 
-    async def _run(self, task: Task) -> None:
-        task.value = await self._session.call(task)
-        self.succeeded(task)
+    def raised(self, _task: Task, error: Exception) -> None:
+        """Have an error of a coroutine function cancel the group."""
+        raise error
 
     async def _run_subtask(
         self,
@@ -197,7 +198,10 @@ class WaitGroup(Submitting):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        subtask.value = await fn(*args, **kwargs)
+        try:
+            subtask.value = await fn(*args, **kwargs)
+        except CancelledError as error:
+            raise own_cancellation(name_of(fn), error) from error
         self._close(subtask.place)
 
     def _close(self, place: int) -> None:

@@ -157,6 +157,14 @@ class TaskUnits:
         assert worker is not None
         return self._started(follower, worker, allocation)
 
+    def hand_over(self, task: int) -> Start | None:
+        """Give back what a task has, or pass it to the next that asks for the same."""
+        if task not in self._own_taken:
+            placed = self._scheduler.hand_over(task)
+            if placed is not None:
+                return self._started(*placed)
+        return self.ended(task)
+
     def removed(self, task: int) -> None:
         """Forget a task that waits."""
         if self._own_waiting.pop(task, None) is None:
