@@ -33,7 +33,7 @@ SETTINGS = (
     *("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART"),
     # Not as a group: a job with a resource `gpu_x` has a GRASS_GPU_X.
     *("GRASS_GPU_GUARD", "GRASS_GPU_STRANGERS", "GRASS_GPU_JOBS", "GRASS_GPU_BUSY"),
-    "GRASS_TASKS_PYTHON",
+    *("GRASS_TASKS_PYTHON", "GRASS_TASKS_LARGEST"),
 )
 SETTING_GROUPS = (
     *("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_"),
@@ -63,6 +63,10 @@ class Home:
         self.web = os.path.join(folder, "web.json")
         self.keeper = os.path.join(folder, "keeper")
         self.output = os.path.join(folder, "output")
+        self.blobs = os.path.join(folder, "blobs")
+        """What jobs of this home's own broker name; its worker reads them there."""
+        self.fetched_blobs = os.path.join(folder, "fetched-blobs")
+        """What this machine's worker fetched from the broker of another one."""
 
     def make(self) -> None:
         """Make the directory, for its owner alone."""

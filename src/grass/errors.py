@@ -105,6 +105,18 @@ class Refused(GrassError):
     status = 409
 
 
+class MissingBlob(Refused):
+    """A call names bytes that are not there, or not any more; upload them again."""
+
+    code = "missing-blob"
+
+
+class NoResult(Refused):
+    """A job has no result: not yet, or never, or it was removed."""
+
+    code = "no-result"
+
+
 class Forbidden(Refused):
     """The caller may not do this."""
 

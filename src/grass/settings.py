@@ -102,6 +102,11 @@ SETTINGS = (
         " installed; unset: the daemon's own",
     ),
     Setting(
+        *("tasks.largest", "largest_blob", "size", "2G"),
+        "GRASS_TASKS_LARGEST",
+        "how large the arguments or the function of a task may be",
+    ),
+    Setting(
         *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
         "how the daemon writes its log",
     ),
@@ -134,6 +139,7 @@ class Settings(NamedTuple):
     gpu_jobs: int | None
     gpu_busy: int | None
     task_python: str | None
+    largest_blob: int
     log_format: str
     sources: tuple[SettingValue, ...]
 

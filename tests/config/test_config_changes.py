@@ -90,6 +90,7 @@ def test_every_setting_can_be_set_from_text(setting: Setting) -> None:
         "gpu.jobs": "4",
         "gpu.busy": "90%",
         "tasks.python": "/env/bin/python",
+        "tasks.largest": "1G",
         "log.format": "json",
     }
     value = value_of(setting, texts.get(setting.name, "gpu"))

@@ -43,6 +43,7 @@ busy = "90%"
 
 [tasks]
 python = "/env/python"
+largest = "4G"
 [log]
 format = "json"
 """
@@ -68,6 +69,7 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert (settings.on_finish, settings.on_fail) == (None, None)
     assert (settings.gpu_guard, settings.gpu_strangers) == (2**29, WHOLE // 10)
     assert (settings.gpu_jobs, settings.gpu_busy) == (None, None)
+    assert (settings.task_python, settings.largest_blob) == (None, 2**31)
     assert settings.log_format == "text"
 
 
@@ -91,7 +93,7 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
         *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
-        *(2**30, 2_500, 4, 9_000, "/env/python", "json"),
+        *(2**30, 2_500, 4, 9_000, "/env/python", 2**32, "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -113,6 +115,7 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_GPU_JOBS": "2",
         "GRASS_GPU_BUSY": "80%",
         "GRASS_TASKS_PYTHON": "/opt/python",
+        "GRASS_TASKS_LARGEST": "3G",
         "GRASS_LOG_FORMAT": "text",
     }
     assert list(variables) == [setting.variable for setting in SETTINGS]
@@ -120,7 +123,7 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
         *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, 8_000),
-        *("/opt/python", "text"),
+        *("/opt/python", 3 * 2**30, "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 

@@ -34,6 +34,7 @@ from grass.store.interface import (
 )
 from grass.store.sqlite import job_filters
 from tests.simulation import memory_filters
+from tests.simulation.memory_blobs import MemoryBlobs
 from tests.simulation.memory_spans import spans_since
 
 _RECENT = 5000
@@ -65,6 +66,7 @@ class MemoryDisk(msgspec.Struct):
     profiles: dict[tuple[str, str], Profile] = {}
     removals: dict[int, Removal] = {}
     last_event: int = 0
+    blobs: dict[str, bytes] = {}
 
 
 def new_disk(cluster: str) -> MemoryDisk:
@@ -77,6 +79,7 @@ class MemoryStore:
 
     def __init__(self, disk: MemoryDisk) -> None:
         self.disk = disk
+        self.blobs = MemoryBlobs(disk.blobs)
         self._lock = Lock()
 
     def commit(self, changes: Changes) -> None:
@@ -85,6 +88,14 @@ class MemoryStore:
             _check_job(job)
         with self._lock:
             self._write(changes)
+
+    def unnamed_blobs(self, names: list[str]) -> list[str]:
+        """Return those of these blobs that neither a spec nor a job names."""
+        with self._lock:
+            tasks = (spec.task for spec in self.disk.specs.values())
+            named = {task.function for task in tasks if task is not None}
+            named |= {job.arguments_blob for job in self.disk.jobs.values()}
+        return [name for name in names if name not in named]
 
     def shrink(self) -> bool:
         """Do nothing: memory has no free pages to release."""

@@ -132,7 +132,7 @@ def _forgotten_early(patch: pytest.MonkeyPatch) -> None:
 
     def exited(self: WorkerCore, attempt: Any, entry: ExitEntry) -> None:
         real(self, attempt, entry)
-        self._forget([entry.id])
+        self._let_keeper_forget(self._table.forget([entry.id]))
 
     patch.setattr(WorkerCore, "_exited", exited)
 

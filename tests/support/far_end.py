@@ -30,4 +30,6 @@ class FarEnd:
             await self._news.wait()
 
     def hello(self, exited: list[Exited] | None = None) -> None:
-        self.link.send(Hello(WORKER, "desk", BOOT, units("{cpu:2}"), [], exited or []))
+        found = units("{cpu:2}")
+        hello = Hello(WORKER, "desk", BOOT, found, [], exited or [], runs_tasks=True)
+        self.link.send(hello)

@@ -3,7 +3,7 @@
 from grass.keeper.protocol import ForgetVerb, RecallVerb
 from grass.link.messages import Exited, Forget, Recall, Returned, Started, Welcome
 from grass.worker.core import attempt_table
-from grass.worker.core.worker_core import NAME_IS_TAKEN
+from grass.worker.core.attempt_table import NAME_IS_TAKEN
 from tests.support.building import typed
 from tests.worker.lab import FIRST, SECOND, Lab, listed, ready, verbs_of
 

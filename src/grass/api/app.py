@@ -31,6 +31,7 @@ from grass.api.openapi import Endpoint, openapi
 from grass.api.payloads import read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
+    blobs,
     cluster,
     events,
     export,
@@ -42,6 +43,7 @@ from grass.api.routes import (
     profiles,
     prune,
     request_bodies,
+    results,
     stream,
     task_channel,
     tokens,
@@ -98,6 +100,7 @@ ENDPOINTS = [
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
     Endpoint("GET", "/jobs/{id}/explain", READ, jobs.explain, None, documents.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/result", READ, results.result, media_type=results.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/lines", READ, output_lines.lines, None, LinesReply),
     Endpoint("GET", "/jobs/{id}/search", READ, output_lines.search, None, SearchReply),
     Endpoint("POST", "/jobs/{id}/input", OPERATE, job_input.write, request_bodies.InputBody, documents.InputReply, own=SUBMIT),  # noqa: E501
@@ -107,6 +110,8 @@ ENDPOINTS = [
     Endpoint("POST", "/guests/{id}/end", SUBMIT, guests.give_back, request_bodies.GiveBackBody, DONE),  # noqa: E501
     Endpoint("POST", "/jobs/{id}/inner-type", SUBMIT, guests.inner_type, request_bodies.InnerTypeBody, documents.InnerTypeReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/usage", READ, usage.history),
+    Endpoint("POST", "/blobs/missing", SUBMIT, blobs.missing, request_bodies.BlobsBody, documents.MissingBlobsReply, largest=LISTS),  # noqa: E501
+    Endpoint("PUT", "/blobs/{name}", SUBMIT, blobs.add, None, documents.BlobReply),
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
     Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, request_bodies.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501

@@ -78,6 +78,19 @@ def number(text: str | None, default: int, largest: int = LARGEST_NUMBER) -> int
     return int(text)
 
 
+def seconds(text: str | None, default: float, longest: float) -> float:
+    """Read a duration from 0 on."""
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= longest:
+        raise UsageError(f"`{text[:40]}` is not a number of seconds")
+    return value
+
+
 def switch(text: str | None) -> bool:
     """Read a boolean."""
     return text in ("1", "true")

@@ -45,13 +45,16 @@ class Client(ClusterClient):
         jobs: list[Document],
         defaults: Document,
         params: Document | None = None,
+        arguments: list[str] | None = None,
     ) -> Document:
         """Add jobs given as documents; what one leaves out is taken from `defaults`.
 
         With `params` the one job becomes an array: `names` of parameters, and a list
-        of values for each member in `rows`.
+        of values for each member in `rows`. With `arguments` the one task does.
         """
         body = self._enqueue_body(jobs, defaults, params)
+        if arguments is not None:
+            body["arguments"] = arguments
         # See `grass.model.ids`, which would cost every enqueue an import.
         body["key"] = f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}"
         return self.idempotent("POST", "/jobs", body)
@@ -176,6 +179,17 @@ class Client(ClusterClient):
         from grass.client.long_calls import follow_output
 
         return follow_output(self, path, {"follow": "1", **wanted}, on_away)
+
+    def result(
+        self, job: int, timeout_s: float | None = None
+    ) -> tuple[dict[str, str], bytes]:
+        """Read what a task returned or raised, once it has ended: headers, and bytes.
+
+        Raises `TimedOut` when the time is up, whether the daemon answers or not.
+        """
+        from grass.client.long_calls import wait_for_result
+
+        return wait_for_result(self, job, timeout_s)
 
     def output_lines(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from grass.client.connection import RawBody
 from grass.client.json_codec import query, quoted
 from grass.client.session import Session
 
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
 class ClusterClient(Session):
     """One method for each of these calls."""
+
+    def missing_blobs(self, names: Sequence[str]) -> Document:
+        """Return which of the blobs are `missing`, and how `largest` one may be."""
+        return self.idempotent("POST", "/blobs/missing", {"names": list(names)})
+
+    def add_blob(self, name: str, pieces: Sequence[bytes | memoryview]) -> Document:
+        """Upload a blob, whose name is the SHA-256 of its bytes."""
+        body = RawBody(pieces)
+        return self.repeat(
+            lambda: self.once("PUT", f"/blobs/{name}", body, may_last=True)
+        )
 
     def queue(self, name: str) -> Document:
         """Read a queue's name, prefix and whether it is paused."""

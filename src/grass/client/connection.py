@@ -25,7 +25,7 @@ from grass.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from grass.client.patience import Silence
@@ -34,11 +34,19 @@ LONGEST_SOCKET_PATH = 100
 PROBE_AFTER_S = 2.0
 """After so long without a byte the daemon is probed."""
 _PIECE = 64 * 1024
-_OK = 200
+_OK = (200, 201)
 
 
 class Broken(Exception):
     """The daemon closed the connection in the middle of an exchange."""
+
+
+class RawBody:
+    """A body that is no JSON: pieces of bytes, which are not copied."""
+
+    def __init__(self, pieces: Sequence[bytes | memoryview]) -> None:
+        self.pieces = pieces
+        self.size = sum(memoryview(piece).nbytes for piece in pieces)
 
 
 class HttpConnection:
@@ -127,26 +135,30 @@ class HttpConnection:
 
         Between the pieces a peer that does not answer is waited for, however long.
         """
-        trouble = self._send(method, path, b"" if body is None else encoded(body))
+        trouble = self._send(method, path, _raw(body))
         # A peer that refuses a body closes the connection, but may have sent a reason.
         status, self.headers = self._read_head()
         pieces = self._body(self.headers)
-        if status != _OK:
+        if status not in _OK:
             raise _problem(status, b"".join(pieces))
         if trouble is not None:
             raise Broken(str(trouble)) from trouble
         self._may_last = True
         return pieces
 
-    def _send(self, method: str, path: str, body: bytes) -> OSError | None:
+    def _send(self, method: str, path: str, body: RawBody) -> OSError | None:
         head = (
             f"{method} {API_PREFIX}{path} HTTP/1.1\r\n"
-            f"{self._fields}Content-Length: {len(body)}\r\n\r\n"
-        )
-        unsent = memoryview(head.encode("ascii") + body)
+            f"{self._fields}Content-Length: {body.size}\r\n\r\n"
+        ).encode("ascii")
+        first, *rest = body.pieces or [b""]
+        small = len(first) <= _PIECE
+        pieces = [head + bytes(first), *rest] if small else [head, first, *rest]
         try:
-            while unsent:
-                unsent = unsent[self._sent(unsent) :]
+            for piece in pieces:
+                unsent = memoryview(piece).cast("B")
+                while unsent:
+                    unsent = unsent[self._sent(unsent) :]
         except OSError as error:
             return error
         return None
@@ -222,6 +234,12 @@ class HttpConnection:
 
             self._silence = Silence(self)
         self._silence.probe(may_last=self._may_last)
+
+
+def _raw(body: object) -> RawBody:
+    if isinstance(body, RawBody):
+        return body
+    return RawBody([] if body is None else [encoded(body)])
 
 
 def open_connection(path: str) -> HttpConnection | None:

@@ -1,5 +1,7 @@
 """Many ids written as few selectors."""
 
+from grass.model.id_runs import runs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -8,14 +10,3 @@ if TYPE_CHECKING:
 def as_ranges(ids: "Iterable[int]") -> list[str]:
     """Write ids as the fewest selectors: `3-9`, `12-12`."""
     return [f"{first}-{last}" for first, last in runs(ids)]
-
-
-def runs(ids: "Iterable[int]") -> list[tuple[int, int]]:
-    """Join ids that follow on each other."""
-    joined: list[tuple[int, int]] = []
-    for one in sorted(ids):
-        if joined and joined[-1][1] + 1 == one:
-            joined[-1] = (joined[-1][0], one)
-        else:
-            joined.append((one, one))
-    return joined

@@ -36,6 +36,8 @@ _ANSWER_S = 0.5
 """How long after its time limit a wait still takes the daemon's answer."""
 _SHORTEST_S = 2.0
 """How long an answer may take also where the time limit is shorter."""
+_FOREVER_S, _LEAST_S = 1e9, 0.001
+"""What a wait without a time limit asks for, and one whose time is just over."""
 _FIRST_LOOK_S = 0.2
 _NEXT_LOOK_S = 5.0
 """How long to wait before checking whether a worker went away."""
@@ -178,6 +180,31 @@ def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
     return _limited(client, timeout_s, wait)
 
 
+def wait_for_result(
+    client: Client, job: int, timeout_s: float | None
+) -> tuple[dict[str, str], bytes]:
+    """Return the result of a task once it has ended, or raise when the time is up."""
+
+    def wait(own: Client, limit: TimeLimit) -> tuple[dict[str, str], bytes]:
+        return own.repeat(
+            lambda: _result(own, job, limit.left_s()), limit.left_s() or 0.0
+        )
+
+    return _limited(client, timeout_s, wait)
+
+
+def _result(
+    client: Client, job: int, left_s: float | None
+) -> tuple[dict[str, str], bytes]:
+    wait_s = _FOREVER_S if left_s is None else max(_LEAST_S, left_s)
+    headers, pieces = client.stream(f"/jobs/{job}/result" + query(wait=wait_s))
+    try:
+        return headers, b"".join(pieces)
+    except Broken:
+        client.close()
+        raise
+
+
 def await_cancelled(
     client: Client, jobs: list[int], on_away: Callable[[list[Document]], None]
 ) -> None:
@@ -211,13 +238,14 @@ class TimeLimit:
             if self.given_up.locked():
                 # The caller is gone: no daemon is to be started any more.
                 raise TimedOut("the time is up")
-            timed = {**body, "timeout_s": self._left_s()}
+            timed = {**body, "timeout_s": self.left_s()}
             answer: Document = client.once("POST", path, timed, may_last=True)
             return answer
 
-        return client.repeat(once, self._left_s() or 0.0)
+        return client.repeat(once, self.left_s() or 0.0)
 
-    def _left_s(self) -> float | None:
+    def left_s(self) -> float | None:
+        """Return how much of it is left; None: it has no end."""
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - time.monotonic())

@@ -74,6 +74,7 @@ async def host_broker(
     broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)
     async with notifier(settings, broker) as notifying, asyncio.TaskGroup() as group:
         parts = [group.create_task(broker.run())]
+        parts.append(group.create_task(broker.blobs.run()))
         if own:
             parts.append(group.create_task(_run_worker(context, home, hosting)))
             await _first_report(broker, own)
@@ -124,7 +125,9 @@ async def _run_worker(context: Context, home: Home, hosting: Hosting) -> None:
     ends = pair(Resync())
     near, far = ends
     context.broker.serve(near, worker=context.worker)
-    agent = await worker(home, hosting, context.worker, far, context.settings)
+    agent = await worker(
+        home, hosting, context.worker, far, context.settings, (home.blobs, None)
+    )
     await agent.run()
 
 

@@ -27,6 +27,7 @@ from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.link.dialer import HEARTBEAT_S, Dialer
 from grass.settings import Settings
+from grass.worker.shell.blob_files import MOST_KEPT
 
 log = EventLog("grass.daemon")
 
@@ -50,7 +51,8 @@ async def host_worker(
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     named = with_worker_name(hosting, works_for)
-    agent = await worker(home, named, identity, dialer, settings)
+    blobs = home.fetched_blobs, MOST_KEPT
+    agent = await worker(home, named, identity, dialer, settings, blobs)
     front = WorkerDaemon(
         home,
         identity,

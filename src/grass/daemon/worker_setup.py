@@ -40,8 +40,12 @@ async def worker(
     identity: str,
     link: Link[ToBroker, ToWorker],
     settings: Settings,
+    blobs: tuple[str, int | None],
 ) -> WorkerAgent:
-    """Make the agent of this machine, once its GPUs have answered."""
+    """Make the agent of this machine, once its GPUs have answered.
+
+    `blobs` is where those are that tasks name, and how many bytes of them may stay.
+    """
     monitor = GpuMonitor(hosting.gpus, guard=settings.gpu_guard)
     await monitor.read()
     if monitor.units():
@@ -62,7 +66,10 @@ async def worker(
         (GPU_MEMORY,) if mps is None else (MPS, GPU_MEMORY),
     )
     python = settings.task_python or sys.executable
-    around = _surroundings(home, found)._replace(mps=mps, python=python)
+    folder, most = blobs
+    around = _surroundings(home, found)._replace(
+        mps=mps, python=python, blob_folder=folder, most_blob_bytes=most
+    )
     admission = Admission(BusyGpus(settings.gpu_busy))
     core = WorkerCore(who, around, hosting.lease_s, admission)
     return WorkerAgent(

@@ -31,11 +31,13 @@ from grass.link.attempt_verbs import (
 )
 from grass.link.measurements import Overran, ProfileNoted, Withheld
 from grass.link.requests import (
+    BlobData,
     CloseOutput,
     Devices,
     InputTaken,
     Message,
     OutputData,
+    ReadBlob,
     ReadDevices,
     ReadOutput,
     ReadUsage,
@@ -55,6 +57,7 @@ from grass.model.worker import FoundUnits
 __all__ = [
     "LINK_VERSION",
     "RECALLED",
+    "BlobData",
     "CloseOutput",
     "Continue",
     "Devices",
@@ -71,6 +74,7 @@ __all__ = [
     "OutputData",
     "Overran",
     "ProfileNoted",
+    "ReadBlob",
     "ReadDevices",
     "ReadOutput",
     "ReadUsage",
@@ -318,6 +322,7 @@ ToBroker = (
     | InputTaken
     | TaskBytes
     | TaskBytesTaken
+    | ReadBlob
     | Devices
     | Removed
 )
@@ -342,6 +347,7 @@ ToWorker = (
     | WriteInput
     | TaskBytes
     | TaskBytesTaken
+    | BlobData
     | ReadDevices
     | RemoveOutput
 )

@@ -20,6 +20,7 @@ from grass.errors import ProtocolError
 from grass.event_log import EventLog
 from grass.link.frames import Decoder, join, pack
 from grass.link.messages import (
+    BlobData,
     Devices,
     Exited,
     Message,
@@ -48,7 +49,7 @@ HERE = "closed here"
 THERE = "closed by the other side"
 TOO_SLOW = "the other side does not read what it is sent"
 
-TASK_MESSAGES = TaskBytes
+TASK_MESSAGES = TaskBytes | BlobData
 """What is sent after all else but output."""
 OUTPUT_MESSAGES = OutputData | Devices | UsageData
 """What is sent after all else."""

@@ -161,6 +161,30 @@ class TaskBytesTaken(Message, tag="task-bytes-taken"):
     size: int
 
 
+class ReadBlob(Message, tag="read-blob"):
+    """A worker asks for a piece of a blob; answered by `BlobData`."""
+
+    number: int
+    """Repeated by the answer."""
+    name: str
+    offset: int
+    length: int
+
+
+BLOB_PIECE = 256 * 1024
+"""The most bytes of a `BlobData`: a heartbeat may have to wait for one."""
+
+
+class BlobData(Message, tag="blob-data"):
+    """The answer to `ReadBlob`, sent before output and after all else."""
+
+    number: int
+    data: bytes = b""
+    size: int = 0
+    """Of the whole blob."""
+    missing: bool = False
+
+
 class ReadDevices(Message, tag="read-devices"):
     """Tell how the devices are used now; older workers ignore it."""
 

@@ -23,6 +23,10 @@ FoundUnits = dict[str, dict[str, Unit]]
 """Kind to unit name to unit, as found on a machine."""
 
 
+RUNS_TASKS = "a version that runs tasks"
+"""The label of workers that run Python functions; no user can write one like it."""
+
+
 class Worker(msgspec.Struct):
     """The broker's record of a worker."""
 
@@ -56,8 +60,15 @@ class Worker(msgspec.Struct):
     """What of a request it can enforce: features of `model.enforcement`."""
     shrinks: bool = False
     """Whether an attempt there can be given less while it runs; not stored."""
+    runs_tasks: bool = False
+    """Whether it runs Python functions: an older one does not."""
     unable: str = ""
     """Why it cannot start jobs, as last reported, or ""; not stored."""
+
+    @property
+    def all_labels(self) -> frozenset[str]:
+        """Its own labels, and the one that jobs with functions ask for."""
+        return frozenset((*self.labels, RUNS_TASKS) if self.runs_tasks else self.labels)
 
     def found_capacity(self) -> Capacity:
         """Return the found units as plain amounts."""

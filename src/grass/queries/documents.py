@@ -207,6 +207,22 @@ class SessionReply(msgspec.Struct):
     """`local`, or `broker` where other machines can join."""
 
 
+class MissingBlobsReply(msgspec.Struct):
+    """Which of the named blobs are to be uploaded."""
+
+    missing: list[str]
+    largest: int
+    """How many bytes one may have."""
+
+
+class BlobReply(msgspec.Struct):
+    """A blob that is kept."""
+
+    name: str
+    added: bool
+    """Whether it is new."""
+
+
 class WebReply(msgspec.Struct):
     """Where a browser finds the dashboard."""
 

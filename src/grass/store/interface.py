@@ -23,6 +23,7 @@ from grass.model.queue import Queue
 from grass.model.resources import Allocation
 from grass.model.selectors import Selection
 from grass.model.worker import Worker
+from grass.store.blobs import Blobs
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 
 
@@ -185,6 +186,10 @@ class AttemptSpan(msgspec.Struct):
 class Store(Protocol):
     """A database that keeps a cluster's state."""
 
+    @property
+    def blobs(self) -> Blobs:
+        """The bytes that specs and jobs name."""
+
     def consistent(self) -> AbstractContextManager[None]:
         """Have all reads of this thread in a block see one and the same commit."""
 
@@ -291,6 +296,9 @@ class Store(Protocol):
 
     def removal_paths(self, number: int) -> list[str]:
         """Give the files of a removal; none if it is not known."""
+
+    def unnamed_blobs(self, names: list[str]) -> list[str]:
+        """Give those of these blobs that neither a spec nor a job names."""
 
     def release(self) -> None:
         """Close what this thread has open to read: it leaves."""

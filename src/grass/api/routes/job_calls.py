@@ -62,6 +62,17 @@ def enqueue_call(
     return _EnqueueReader(body, state, settings).call(actor)
 
 
+def blobs_of(call: Enqueue) -> list[str]:
+    """Return the blobs that new jobs name, each once."""
+    names: dict[str, None] = {}
+    for job in call.jobs:
+        if job.patch.task:
+            names[job.patch.task.function] = None
+            if job.arguments is not None and job.arguments.blob:
+                names[job.arguments.blob] = None
+    return list(names)
+
+
 def edit_call(body: EditBody, actor: str, jobs: list[int], last_job: int) -> Edit:
     """Read changes to jobs that have not started."""
     patch = _patch_of(body, last_job)

@@ -25,7 +25,12 @@ from grass.api.payloads import (
 )
 from grass.api.routes.after_selectors import AfterSelectors
 from grass.api.routes.broker_calls import do, named_job
-from grass.api.routes.job_calls import edit_call, enqueue_call, rerun_call
+from grass.api.routes.job_calls import (
+    blobs_of,
+    edit_call,
+    enqueue_call,
+    rerun_call,
+)
 from grass.api.routes.request_bodies import (
     CancelBody,
     EditBody,
@@ -90,10 +95,19 @@ async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
     call = _enqueue_call(request, body)
     done = await _answered_before(broker, call)
     if done is None:
-        done = await broker.call(call)
+        done = await _added(broker, call)
     if not after.notes:
         return done
     return replace(done, hint="\n".join(filter(None, (*after.notes, done.hint))))
+
+
+async def _added(broker: Broker, call: Enqueue) -> Enqueued:
+    """Make the call, while the blobs that it names are held for it."""
+    blobs = blobs_of(call)
+    if not blobs:
+        return await broker.call(call)
+    async with broker.blobs.held(blobs):
+        return await broker.call(call)
 
 
 async def plan(request: Request, body: EnqueueBody) -> Planned:

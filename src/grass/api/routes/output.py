@@ -57,7 +57,7 @@ async def output(request: Request) -> Response:
     else:
         data = await output_following.first_piece(broker, source, offset)
         pieces = output_following.all_followed(broker, source, offset, stream, data)
-    pieces = _until_error(pieces)
+    pieces = until_error(pieces)
     if follow:
         pieces = until_stop(api_state(request).closing, pieces)
     headers = {BEGIN_HEADER: f"{first.number}:{offset}"}
@@ -110,7 +110,7 @@ def _no_output(details: JobDetails, stream: str) -> NotFound:
     return NotFound(f"job {job.id} has no output{because}")
 
 
-async def _until_error(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def until_error(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Pass a stream on; abort it on an error, as the reply has begun."""
     try:
         async for piece in pieces:

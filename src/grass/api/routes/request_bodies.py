@@ -152,6 +152,12 @@ class EditBody(_Edit):  # type: ignore[misc, valid-type]
     """
 
 
+class BlobsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Blobs by name."""
+
+    names: list[str]
+
+
 class ForgetProfilesBody(msgspec.Struct, forbid_unknown_fields=True):
     """Job types to forget."""
 

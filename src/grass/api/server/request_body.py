@@ -45,6 +45,20 @@ async def counted_body(request: Request, largest: int) -> AsyncIterator[bytearra
         budget.release(caller, reserved)
 
 
+@asynccontextmanager
+async def pieces_of_body(
+    request: Request, caller: str, room: int
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Read a body of any size as it comes, with `room` bytes of memory for it."""
+    budget = _budget(request)
+    if not budget.reserve(caller, room):
+        raise _no_room()
+    try:
+        yield _streamed(request)
+    finally:
+        budget.release(caller, room)
+
+
 def _budget(request: Request) -> Budget:
     """Return the budget of a request: other machines have one of their own."""
     state, is_local = api_state(request), identify(request).role is None
@@ -58,9 +72,13 @@ def _refusal(
     if size > largest:
         return TooLarge(f"the request is larger than {largest} bytes")
     if not budget.reserve(caller, more):
-        what = "other requests that are being sent take all room there is for them"
-        return Busy(what, "try again in a moment")
+        return _no_room()
     return None
+
+
+def _no_room() -> Busy:
+    what = "other requests that are being sent take all room there is for them"
+    return Busy(what, "try again in a moment")
 
 
 async def small_body(request: Request) -> bytes:

@@ -48,6 +48,7 @@ from grass.link.messages import (
     Started,
     Withheld,
 )
+from grass.model.id_runs import runs
 from grass.model.jobs.job import alike
 from grass.model.jobs.job_types import learned_type
 from grass.model.jobs.lifecycle import JobState
@@ -278,7 +279,8 @@ def _prune(state: State, call: Prune) -> list[JobDetails]:
     removals.add(state, gone)
     state.batch.changes.removed_jobs.extend(details.job.id for details in gone)
     _forget_unused(state, gone)
-    state.note_by(call.actor, "pruned", jobs=len(gone))
+    ids = runs(one.job.id for one in gone)
+    state.note_by(call.actor, "pruned", jobs=len(gone), ids=ids)
     return gone
 
 

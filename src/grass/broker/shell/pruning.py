@@ -9,6 +9,7 @@ from typing import NamedTuple
 from grass.broker.core.calls import Prune
 from grass.broker.shell.service import Broker
 from grass.store import Store
+from grass.store.interface import JobDetails
 
 BATCH = 500
 
@@ -52,6 +53,7 @@ async def _forget(
     broker: Broker, actor: str, ids: list[int], total: PrunedJobs
 ) -> PrunedJobs:
     pruned = await broker.call(Prune(actor, ids, wanted=ids))
+    await broker.blobs.forget(_blobs(pruned))
     output_bytes = sum(
         attempt.output_bytes
         for details in pruned
@@ -59,3 +61,11 @@ async def _forget(
         for attempt in details.attempts
     )
     return PrunedJobs(total.jobs + len(pruned), total.output_bytes + output_bytes)
+
+
+def _blobs(pruned: list[JobDetails]) -> list[str]:
+    """Return what these jobs named, which nobody else may name."""
+    functions = [one.spec.task.function for one in pruned if one.spec.task is not None]
+    return functions + [
+        one.job.arguments_blob for one in pruned if one.job.arguments_blob
+    ]

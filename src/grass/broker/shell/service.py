@@ -18,6 +18,7 @@ from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
 from grass.broker.shell.device_requests import DeviceRequests
 from grass.broker.shell.input_streams import InputStreams
+from grass.broker.shell.kept_blobs import KeptBlobs
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
 from grass.broker.shell.readers import Readers
@@ -36,6 +37,7 @@ from grass.link.messages import (
     Heartbeat,
     InputTaken,
     OutputData,
+    ReadBlob,
     Started,
     TaskBytes,
     TaskBytesTaken,
@@ -85,15 +87,24 @@ class Broker:
         self._wall_clock = WallClock(self._tick)
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
+        self.blobs = KeptBlobs(store.blobs, self.read, self._link_of)
         self.output = OutputStreams(self._link_of)
         self.input = InputStreams(self._link_of)
         self.channels = TaskChannels(self._link_of)
         self.devices = DeviceRequests(self._link_of)
         self.usage = UsageRequests(self._link_of)
+        self._requests: dict[type, Any] = {
+            OutputData: self.output,
+            InputTaken: self.input,
+            TaskBytes: self.channels,
+            TaskBytesTaken: self.channels,
+            ReadBlob: self.blobs,
+            Devices: self.devices,
+            UsageData: self.usage,
+        }
+        """Who gets the messages of workers that change no state."""
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
-
-    # Calls and queries.
 
     @property
     def state(self) -> State:
@@ -199,16 +210,8 @@ class Broker:
             call = FromWorker(worker, message, connection.address, connection.instance)
             if isinstance(message, Heartbeat):
                 connection.answer(message, self.state)
-            elif isinstance(message, OutputData):
-                self.output.received(worker, message)
-            elif isinstance(message, InputTaken):
-                self.input.received(worker, message)
-            elif isinstance(message, TaskBytes | TaskBytesTaken):
-                self.channels.received(worker, message)
-            elif isinstance(message, Devices):
-                self.devices.received(worker, message)
-            elif isinstance(message, UsageData):
-                self.usage.received(worker, message)
+            elif (asked := self._requests.get(type(message))) is not None:
+                asked.received(worker, message)
             elif isinstance(message, Started):
                 # No caller waits for this: it is applied with the next round, which for
                 # a short job is that of its exit.
@@ -246,7 +249,7 @@ class Broker:
 
     def _requests_failed(self, worker: str) -> None:
         """Answer what was asked of a worker over a link that is not used any more."""
-        for asked in (self.output, self.usage, self.input, self.channels, self.devices):
+        for asked in self._requests.values():
             asked.gone(worker)
 
     def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:

@@ -20,8 +20,9 @@ from grass.cli.parsing.options import (
 )
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.client.client import Client
-from grass.client.id_ranges import as_ranges, runs
+from grass.client.id_ranges import as_ranges
 from grass.errors import GrassError, UsageError
+from grass.model.id_runs import runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

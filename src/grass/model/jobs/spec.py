@@ -23,6 +23,7 @@ from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.task_call import TaskCall, TaskForm, read_task
 from grass.model.resources import AUTO, Policy, Request, request_json
+from grass.model.worker import RUNS_TASKS
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
@@ -120,6 +121,12 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """After so many failed members of its array the queue pauses."""
     short_of_memory: int = 0
     """After how many ends for want of memory it was queued again."""
+
+    @property
+    def all_labels(self) -> frozenset[str]:
+        """What a worker must have, by its own words or by its version."""
+        own = self.labels
+        return frozenset(own if self.task is None else (*own, RUNS_TASKS))
 
     @property
     def asks_again(self) -> int | None:

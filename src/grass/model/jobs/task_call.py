@@ -95,6 +95,12 @@ def read_arguments(text: str) -> Arguments:
         return Arguments(data)
 
 
+def result_path(own_file: str | None) -> str | None:
+    """Return where the result of an attempt is: beside its own log or history."""
+    name, dot, ending = (own_file or "").rpartition(".")
+    return f"{name}.result" if dot and ending in ("log", "usage") else None
+
+
 def shown_call(task: TaskCall) -> str:
     """Return a task as a list of jobs shows its command."""
     return f"{task.name or 'task'}(...)"

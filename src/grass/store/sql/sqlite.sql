@@ -13,6 +13,17 @@ INSERT INTO envs (id, owner, body) VALUES (?, ?, ?);
 -- name: add_spec
 INSERT INTO specs (id, base_env, body) VALUES (?, ?, ?);
 
+-- name: name_function
+INSERT INTO spec_blobs (spec, blob) VALUES (?, ?) ON CONFLICT (spec) DO NOTHING;
+
+-- name: name_arguments
+INSERT INTO job_blobs (job, blob) VALUES (?, ?) ON CONFLICT (job) DO NOTHING;
+
+-- name: unnamed_blobs
+SELECT value FROM json_each(?) AS e
+WHERE NOT EXISTS (SELECT 1 FROM spec_blobs AS s WHERE s.blob = e.value)
+AND NOT EXISTS (SELECT 1 FROM job_blobs AS j WHERE j.blob = e.value);
+
 -- name: save_queue
 INSERT INTO queues (name, body) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET body = excluded.body;

@@ -13,7 +13,7 @@ from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 CACHE_KIB = 1024
 STEPS_UNTIMED = 10_000
 """So many steps of SQLite pass between two looks at the clock."""
@@ -189,14 +189,17 @@ def migration_bytes(db: sqlite3.Connection) -> int:
     their new pages, the file grows by the new ones, and indexes are sorted in temporary
     files.
     """
+    if db.execute("PRAGMA index_info(events_kind)").fetchone() is not None:
+        return EMPTY_TABLES_BYTES
     (events,) = db.execute("SELECT COUNT(*) FROM events").fetchone()
     journal = EVENT_BYTES * int(events)
     if "jobs_name" in [row[1] for row in db.execute("PRAGMA index_list(jobs)")]:
-        return NEW_INDEX_BYTES + journal
+        return EMPTY_TABLES_BYTES + NEW_INDEX_BYTES + journal
     jobs, names = db.execute(
         "SELECT COUNT(*), TOTAL(LENGTH(name) + LENGTH(owner)) FROM jobs"
     ).fetchone()
     orders = SORTED_BYTES * int(jobs) + 3 * int(names) + journal
+    orders += 3 * NEW_INDEX_BYTES
     if db.execute("PRAGMA table_info(job_counts)").fetchone() is not None:
         return EMPTY_TABLES_BYTES + orders
     if "body" in [row[1] for row in db.execute("PRAGMA table_info(jobs)")]:

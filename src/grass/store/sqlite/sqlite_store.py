@@ -17,6 +17,7 @@ from grass.errors import GrassError, StorageError, TimedOut
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import Selection
+from grass.store.blob_folder import BlobFolder
 from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 from grass.store.interface import (
@@ -76,6 +77,7 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.blobs = BlobFolder(path.parent / "blobs")
         self._sql = statements("sqlite")
         self._reserve = Reserve(path)
         self._writer = open_writer(path)
@@ -306,6 +308,11 @@ class SqliteStore:
         statement = self._sql["read_removal"]
         row = self._read(lambda db: db.execute(statement, (number,)).fetchone())
         return [] if row is None else from_json(row[0], list[str], "of paths")
+
+    def unnamed_blobs(self, names: list[str]) -> list[str]:
+        """Give those of these blobs that neither a spec nor a job names."""
+        statement, wanted = self._sql["unnamed_blobs"], (json_text(names),)
+        return self._read(lambda db: [row[0] for row in db.execute(statement, wanted)])
 
     def restore_file(self) -> None:
         """Write the file again that was deleted; only `close` may follow."""

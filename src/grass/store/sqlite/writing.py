@@ -40,11 +40,24 @@ def _same(row: rows.Row) -> rows.Row:
     return row
 
 
+def _functions(changes: Changes) -> list[rows.Row]:
+    """Return the specs that call a function, each with its blob."""
+    tasks = ((number, spec.task) for number, spec in changes.specs.items())
+    return [(number, task.function) for number, task in tasks if task is not None]
+
+
+def _arguments(changes: Changes) -> list[rows.Row]:
+    """Return the jobs whose arguments are a blob, each with its blob."""
+    jobs = changes.jobs.values()
+    return [(job.id, job.arguments_blob) for job in jobs if job.arguments_blob]
+
+
 _WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., rows.Row]]]
 _WRITES = [
     ("save_meta", lambda changes: changes.meta.items(), _same),
     ("add_env", lambda changes: changes.envs, _same),
     ("add_spec", lambda changes: changes.specs.items(), rows.spec_row),
+    ("name_function", _functions, _same),
     ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),
     # Removals first: one batch may delete a queue and create it again.
     ("remove_view", lambda changes: changes.removed_views, _same),
@@ -53,6 +66,7 @@ _WRITES = [
     ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
     ("save_view", lambda changes: changes.views.items(), rows.view_row),
     ("save_job", lambda changes: changes.jobs.values(), rows.job_row),
+    ("name_arguments", _arguments, _same),
     ("remove_attempt", lambda changes: changes.removed_attempts, _same),
     ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),
     ("add_arrival", lambda changes: changes.arrivals, _same),

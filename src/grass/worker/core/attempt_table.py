@@ -40,6 +40,8 @@ from grass.link.messages import (
 from grass.log_lines import LogEvent, log_event
 from grass.model.resources import Allocation, Capacity
 
+NAME_IS_TAKEN = "another attempt of this number is still there"
+"""The reason of a `Returned` by which the broker learns of one it did not place."""
 MOST_KEPT = 500
 """How many exits are kept for brokers that this machine does not work for now."""
 MOST_REFUSALS = 1_000
@@ -66,7 +68,9 @@ class WorkerAttempt(msgspec.Struct):
     sent: bool = False
     """Whether any keeper may have received its start."""
     unchecked: bool = False
-    """Whether its start waits for a look at the devices."""
+    """Whether its start waits for a look at the devices, or for blobs."""
+    fetching: bool = False
+    """Whether blobs that it names are not here yet."""
     begun: bool = True
     """For one that a daemon before this one started: whether the keeper recorded it."""
     exited: Exited | None = None
@@ -177,6 +181,8 @@ class AttemptTable:
 
     def refusal(self, message: Start, predecessor: WorkerAttempt | None) -> str | None:
         """Return why a start is not accepted, or None."""
+        if message.attempt in self.attempts:
+            return NAME_IS_TAKEN
         if self.was_returned(message.attempt, message.placed_at):
             # Sent again after a hello that the broker read before the answer.
             return RECALLED
@@ -224,6 +230,13 @@ class AttemptTable:
             for one, attempt in known
             if attempt is not None and not attempt.was_placed(one.meta.placed_at)
         ]
+
+    def forget(self, attempts: list[str]) -> list[str]:
+        """Remove exits that a broker has stored: its own, of no other broker."""
+        own = [attempt for attempt in attempts if not self.is_foreign(attempt)]
+        for attempt in own:
+            self.attempts.pop(attempt, None)
+        return own
 
     def drop_oldest(self) -> list[str]:
         """Remove the exits of other brokers' attempts that exceed the limit."""

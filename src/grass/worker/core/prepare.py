@@ -55,6 +55,8 @@ class Surroundings(NamedTuple):
     """Where MPS is; None: it is not installed."""
     blob_folder: str = ""
     """Where the blobs are that tasks name; empty: none are fetched."""
+    most_blob_bytes: int | None = None
+    """How many bytes of fetched ones stay; None: they are the broker's own."""
     python: str = "python3"
     """The interpreter that runs functions for other machines."""
 

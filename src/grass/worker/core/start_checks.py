@@ -6,6 +6,9 @@ after it told the broker what is: the broker does not place it there again. Whil
 start waits for the look it holds its units, as one does that the keeper has not
 received. A broker that ignores what is withheld would place it again at once, so it
 gets no start back for that.
+
+A start whose blobs are still being fetched waits in the same way, and so does one that
+is to follow it.
 """
 
 from collections.abc import Iterator
@@ -72,9 +75,32 @@ class StartChecks:
     def waiting(self) -> Iterator[tuple[str, WorkerAttempt]]:
         """Yield the starts that waited for a look, in order, as ones that do not."""
         for name, attempt in list(self._table.attempts.items()):
-            if attempt.unchecked:
+            if (
+                attempt.unchecked
+                and not attempt.fetching
+                and not self._follows(attempt)
+            ):
                 attempt.unchecked = False
                 yield name, attempt
+
+    def _follows(self, attempt: WorkerAttempt) -> bool:
+        """Tell whether the start before this one still waits."""
+        before = self._table.attempts.get(attempt.after or "")
+        return before is not None and before.unchecked
+
+    def fetched(self, name: str, now_s: float) -> Iterator[tuple[str, WorkerAttempt]]:
+        """Yield the starts that waited only for the blobs of this one."""
+        attempt = self._table.attempts.get(name)
+        while attempt is not None and attempt.unchecked:
+            attempt.fetching = False
+            if self.holds(attempt, now_s):
+                return
+            attempt.unchecked = False
+            yield name, attempt
+            name = self._table.followers.get(name, "")
+            attempt = self._table.attempts.get(name)
+            if attempt is not None and attempt.fetching:
+                return
 
     def refusal(self, attempt: WorkerAttempt) -> str | None:
         """Say why a start cannot have its units, which are allocated to it; or None."""

@@ -49,9 +49,6 @@ from grass.worker.core.usage.samples import Sample
 from grass.worker.core.usage.usage_table import UsageTable
 from grass.worker.core.watchdog import Watchdog
 
-NAME_IS_TAKEN = "another attempt of this number is still there"
-"""The reason of a `Returned` by which the broker learns of one it did not place."""
-
 
 class WorkerCore:
     """All that one worker knows."""
@@ -84,6 +81,8 @@ class WorkerCore:
         self._watchdog = Watchdog(table)
         self.usage = UsageTable(table.attempts, around.output_folder)
         self._effects = WorkerEffects()
+        self.fetching: set[str] = set()
+        """Attempts whose blobs the shell fetches."""
 
     @property
     def running(self) -> int:
@@ -105,7 +104,7 @@ class WorkerCore:
             case Suspend() | Continue() | Signal() | GiveBack():
                 self._pass_on(message)
             case Forget():
-                self._forget(message.attempts)
+                self._let_keeper_forget(self._table.forget(message.attempts))
             case Shrink() | NoteProfile():
                 self._learned(message)
             case Recall():
@@ -155,6 +154,17 @@ class WorkerCore:
         for name, attempt in self._checks.waiting():
             self._begin(name, attempt)
 
+    def fetched(self, name: str, problem: str = "") -> None:
+        """Begin an attempt whose blobs are here, or end one that cannot have them."""
+        self.fetching.discard(name)
+        attempt = self._attempts.get(name)
+        if attempt is not None and attempt.fetching and problem:
+            self._cannot_start(name, attempt, problem)
+        else:
+            for one, waiting in self._checks.fetched(name, self.now_s):
+                self._begin(one, waiting)
+            self._effects.look = True
+
     def keeper_lost(self) -> None:
         """Note that the keeper is gone; its successor will report the attempts."""
         self._keeper_ready = False
@@ -190,13 +200,10 @@ class WorkerCore:
         if known is not None and known.was_placed(message.placed_at):
             return
         predecessor = self._table.predecessor(message)
-        if known is not None:
-            reason: str | None = NAME_IS_TAKEN
-        elif self._readiness.returns_starts:
+        reason = self._table.refusal(message, predecessor)
+        if known is None and self._readiness.returns_starts:
             # It was sent before the broker knew.
             reason = RECALLED
-        else:
-            reason = self._table.refusal(message, predecessor)
         if reason is not None:
             self._return(message.attempt, reason, message.placed_at)
         else:
@@ -209,6 +216,8 @@ class WorkerCore:
         if not start.argv and start.guest is None:
             # The keeper would refuse it, and then start its follower too early.
             self._cannot_start(message.attempt, attempt, "its command names no program")
+        elif message.attempt in self.fetching:
+            attempt.unchecked = attempt.fetching = True
         elif self._checks.holds(attempt, self.now_s):
             attempt.unchecked = self._effects.look = True
         else:
@@ -245,13 +254,6 @@ class WorkerCore:
             verb = attempt.verb_of(message)
             known = self._keeper_ready and not attempt.unchecked
             self._effects.to_keeper.extend([verb] if known else [])
-
-    def _forget(self, attempts: list[str]) -> None:
-        # A broker may only forget its own attempts: it has not stored the others.
-        own = [attempt for attempt in attempts if not self._table.is_foreign(attempt)]
-        for attempt in own:
-            self._attempts.pop(attempt, None)
-        self._let_keeper_forget(own)
 
     def _let_keeper_forget(self, attempts: list[str]) -> None:
         if attempts:

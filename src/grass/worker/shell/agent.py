@@ -19,6 +19,7 @@ from grass.keeper.protocol import Entry, ExitEntry, HelloEntry
 from grass.keeper.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
+    BlobData,
     CloseOutput,
     ReadDevices,
     ReadOutput,
@@ -34,6 +35,7 @@ from grass.link.messages import (
     Welcome,
     WriteInput,
 )
+from grass.model.jobs.task_call import TaskCall
 from grass.model.resources import GPU_KINDS
 from grass.model.worker import gpu_memory
 from grass.worker.core.causes import may_be_killed
@@ -42,6 +44,7 @@ from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.mps_servers import MpsServers
 from grass.worker.core.usage.samples import Sample
 from grass.worker.core.worker_core import WorkerCore
+from grass.worker.shell.blob_files import BlobFiles
 from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
@@ -76,6 +79,7 @@ class WorkerAgent:
         monitor: GpuMonitor | None = None,
     ) -> None:
         """`run` makes it live; `log_format` is for a keeper that it starts."""
+        self._blobs: BlobFiles | None = None
         self._core = core
         self._link = link
         self._keeper_folder = keeper_folder
@@ -108,6 +112,9 @@ class WorkerAgent:
             parts = self._core.is_running, self._link.send, group.create_task
             self._inputs = JobInputs(self._keeper_folder, *parts)
             self._channels = TaskChannels(self._keeper_folder, *parts)
+            if self._core.around.blob_folder:
+                place = self._core.around.blob_folder, self._core.around.most_blob_bytes
+                self._blobs = BlobFiles(place, *parts, self._fetched)
             self._sampler = Sampler(
                 self._core.usage, self._gpus, self._output_folder, self._sampled
             )
@@ -130,6 +137,8 @@ class WorkerAgent:
                 sampling.cancel()
                 files.close()
                 self._channels.close_all()
+                if self._blobs is not None:
+                    self._blobs.close()
                 self._ends.close()
                 self._ports.close()
                 self._watch.close()
@@ -191,6 +200,9 @@ class WorkerAgent:
                 files.close_stream(message)
             case WriteInput():
                 self._inputs.write(message)
+            case BlobData():
+                if self._blobs is not None:
+                    self._blobs.received(message)
             case TaskBytes() | TaskBytesTaken():
                 self._channels.received(message)
             case ReadUsage():
@@ -206,11 +218,28 @@ class WorkerAgent:
     def _decide(self, message: ToWorker) -> None:
         if isinstance(message, Resync) and self._channels is not None:
             self._channels.close_all()
+        if isinstance(message, Start) and message.task is not None:
+            self._fetch_blobs(message, message.task)
         if isinstance(message, Start) and _wants_port(message):
             self._offer(port=self._ports.take(message.attempt))
         self._core.from_broker(message)
         if isinstance(message, Welcome):
             self.welcomed.set()
+            if self._blobs is not None:
+                self._blobs.connected()
+
+    def _fetch_blobs(self, start: Start, task: TaskCall) -> None:
+        """Let a start wait until the blobs that it names are here."""
+        if self._blobs is None or start.attempt in self._core.fetching:
+            return
+        names = [one for one in (task.function, start.arguments_blob) if one]
+        if not self._blobs.need(start.attempt, names):
+            self._core.fetching.add(start.attempt)
+
+    def _fetched(self, attempt: str, problem: str) -> None:
+        self._set_time()
+        self._core.fetched(attempt, problem)
+        self._flush()
 
     def _sampled(self, sample: Sample) -> None:
         self._set_time()

@@ -24,6 +24,7 @@ from grass.link.messages import (
     RemoveOutput,
 )
 from grass.link.requests import ScannedLines
+from grass.model.jobs.task_call import result_path
 from grass.model.usage import usage_path
 from grass.worker.shell.inotify import FileWatcher
 from grass.worker.shell.line_scans import scan_lines
@@ -129,8 +130,9 @@ class OutputFiles:
                 continue
             try:
                 path.unlink(missing_ok=True)
-                if (history := usage_path(str(path))) is not None:
-                    Path(history).unlink(missing_ok=True)
+                for beside in (usage_path(str(path)), result_path(str(path))):
+                    if beside is not None:
+                        Path(beside).unlink(missing_ok=True)
             except (OSError, ValueError) as error:
                 answer.left += 1
                 answer.reason = str(error)

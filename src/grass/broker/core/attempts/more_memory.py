@@ -43,7 +43,7 @@ def _may_fit(state: State, job: Job, spec: Spec, asked: Request) -> bool:
         job.queue,
         asked,
         worker=spec.worker,
-        labels=frozenset(spec.labels),
+        labels=spec.all_labels,
         gpu_model=spec.gpu_model,
     )
     return problem is None

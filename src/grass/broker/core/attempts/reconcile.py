@@ -83,7 +83,7 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
     worker.name, worker.boot, worker.found = name, message.boot, message.found
     worker.labels = tuple(sorted(set(message.labels)))
     worker.lease_s, worker.enforces = message.lease_s, message.enforces
-    worker.shrinks = message.shrinks
+    worker.shrinks, worker.runs_tasks = message.shrinks, message.runs_tasks
     worker.connected, worker.heard_at = True, state.now_us
     worker.address, worker.instance = address, message.instance
     _can_start(state, worker, message.unable)

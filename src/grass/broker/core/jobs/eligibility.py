@@ -100,7 +100,7 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         spec.request,
         one.priority,
         worker=spec.worker,
-        labels=frozenset(spec.labels),
+        labels=spec.all_labels,
         limiters=array_limits.limiters_of(one, spec),
         gpu_model=spec.gpu_model,
         policy=spec.policy,

@@ -68,5 +68,5 @@ def may_run(worker: Worker, queue: Queue, spec: Spec) -> bool:
     return (
         (not queue.views or worker.id in queue.views)
         and spec.worker in (None, worker.id)
-        and set(spec.labels) <= set(worker.labels)
+        and spec.all_labels <= worker.all_labels
     )

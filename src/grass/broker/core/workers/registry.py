@@ -54,18 +54,17 @@ def name_for(state: State, worker: str, wanted: str) -> str:
 
 def check_fit(state: State, queue: Queue, spec: Spec) -> None:
     """Refuse a job that no known worker could ever run, be it here or away."""
-    shown_by = "workers" if spec.labels else "show"
+    shown_by = "workers" if spec.all_labels else "show"
     hint = f"see `grass {shown_by}` for what there is"
     pinned = spec.worker
     if pinned is not None and queue.views and pinned not in queue.views:
         name = name_of(state, pinned)
         raise NeverFits(f"worker `{name}` has no part in queue `{queue.name}`", hint)
-    labels = frozenset(spec.labels)
     problem = state.scheduler.never_fits(
         queue.name,
         spec.request,
         worker=pinned,
-        labels=labels,
+        labels=spec.all_labels,
         gpu_model=spec.gpu_model,
         learned="" if spec.auto_vram else None,
     )

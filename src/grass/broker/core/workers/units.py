@@ -100,7 +100,7 @@ def forget_drained(state: State, worker: Worker) -> None:
 
 def publish(state: State, worker: Worker) -> None:
     """Tell the scheduler what a worker has, and while it is here the worker too."""
-    capacity, labels = known_capacity(state, worker), frozenset(worker.labels)
+    capacity, labels = known_capacity(state, worker), worker.all_labels
     gpus = found_gpus(worker.found)
     state.scheduler.remember_worker(worker.id, capacity, labels, gpus)
     if worker.connected and not worker.draining and not worker.unable:

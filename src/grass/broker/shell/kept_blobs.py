@@ -1,0 +1,223 @@
+"""The blobs that clients upload and jobs name: kept as long as somebody needs them.
+
+A blob that was uploaded, or asked for, is kept for an hour, in which an enqueue may
+name it; from then on as long as the store has a job that does. What nobody names is
+removed when that hour is over, after a prune, and at start. While an enqueue is under
+way its blobs are held, so that none is removed between the check and the commit.
+
+Bytes go through in pieces: an upload has one in memory, and one is being written.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+from grass.errors import MissingBlob, ProtocolError, TooLarge
+from grass.event_log import EventLog
+from grass.keeper.crash_points import crash_point
+from grass.link.channel import Link
+from grass.link.messages import ToBroker, ToWorker
+from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
+from grass.model.jobs.task_call import is_blob_name
+from grass.store import Store
+from grass.store.blobs import PIECE, Blobs
+
+log = EventLog(__name__)
+
+T = TypeVar("T")
+
+UNNAMED_S = 3600.0
+"""How long a blob is kept that no job names."""
+LOOK_S = 60.0
+"""How often it is looked for blobs whose time is over."""
+TOGETHER = 1000
+"""How many are looked up at a time."""
+THREADS = 2
+MOST_NOTED = 10_000
+MOST_ASKED = 64
+"""So many pieces a worker may ask for before the first is sent."""
+
+LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
+ReadStore = Callable[[Callable[[Store], list[str]]], Awaitable[list[str]]]
+
+
+class KeptBlobs:
+    """The blobs of one broker's store."""
+
+    def __init__(self, blobs: Blobs, read: ReadStore, link_of: LinkOf) -> None:
+        """`read` runs a query on what is committed; `link_of` finds a worker's link."""
+        self._link_of = link_of
+        self._blobs = blobs
+        self._read = read
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
+        self._held: Counter[str] = Counter()
+        self._until: dict[str, float] = {}
+        """By name: until when a blob is kept that no job may name. In this order."""
+        self._there: set[str] = set()
+        """Blobs that are there for certain: `forget` takes them out first."""
+        self._asked: dict[str, deque[ReadBlob]] = {}
+        """By worker: pieces that it asked for and was not sent."""
+        self._answering: set[asyncio.Future[None]] = set()
+        self._deciding = asyncio.Lock()
+        """Held while blobs are removed, and while they are looked up."""
+
+    async def missing(self, names: Iterable[str]) -> list[str]:
+        """Return those that are not there; the others are kept for an hour."""
+        async with self._deciding:
+            known = list(dict.fromkeys(names))
+            gone = await self._in_thread(lambda: self._not_there(known))
+            self._keep(set(known).difference(gone))
+        return gone
+
+    def _not_there(self, names: list[str]) -> list[str]:
+        return [name for name in names if self._blobs.size(name) is None]
+
+    async def add(self, name: str, pieces: AsyncIterator[bytes], most: int) -> bool:
+        """Keep a blob durably; return whether it is new."""
+        draft = await self._in_thread(lambda: self._blobs.begin(name))
+        try:
+            async for piece in _together(pieces, most):
+                await self._in_thread(lambda data=piece: draft.write(data))  # type: ignore[misc]
+            crash_point("broker.before-blob")
+            is_new = await self._in_thread(draft.finish)
+            crash_point("broker.after-blob")
+        finally:
+            await asyncio.shield(self._in_thread(draft.discard))
+        self._keep([name])
+        return is_new
+
+    def _keep(self, names: Iterable[str]) -> None:
+        until = asyncio.get_running_loop().time() + UNNAMED_S
+        for name in names:
+            self._until.pop(name, None)
+            self._until[name] = until
+
+    @contextlib.asynccontextmanager
+    async def held(self, names: Iterable[str]) -> AsyncIterator[None]:
+        """Keep blobs while the block runs, after which jobs name them; or refuse."""
+        known = list(dict.fromkeys(names))
+        self._held.update(known)
+        try:
+            await self._check(known)
+            yield
+            for name in known:
+                self._until.pop(name, None)
+        finally:
+            self._held.subtract(known)
+            self._held += Counter()
+
+    async def _check(self, names: list[str]) -> None:
+        """Refuse a call that names a blob which is not there."""
+        unsure = [name for name in names if name not in self._there]
+        if not unsure:
+            return
+        async with self._deciding:
+            gone = await self._in_thread(lambda: self._not_there(unsure))
+        if gone:
+            raise MissingBlob(
+                f"blob {gone[0]} is not there, which the call names",
+                "upload it first: PUT /blobs/{name}",
+            )
+        if len(self._there) > MOST_NOTED:
+            self._there.clear()
+        self._there.update(unsure)
+
+    async def read(
+        self, name: str, offset: int, length: int
+    ) -> tuple[bytes, int] | None:
+        """Read a piece, with the size of the whole; None: the blob is not there."""
+
+        def read() -> tuple[bytes, int] | None:
+            data, size = self._blobs.read(name, offset, length), self._blobs.size(name)
+            return None if data is None or size is None else (data, size)
+
+        return await self._in_thread(read)
+
+    def received(self, worker: str, message: ReadBlob) -> None:
+        """Answer a worker that asks for a piece, in the order of its requests.
+
+        Pieces that were asked for and not sent are limited: it may not read them.
+        """
+        link, waiting = self._link_of(worker), self._asked.setdefault(worker, deque())
+        if link is None:
+            return
+        if len(waiting) >= MOST_ASKED:
+            raise ProtocolError("a worker asks for too many pieces of blobs at a time")
+        waiting.append(message)
+        if len(waiting) == 1:
+            answering = asyncio.ensure_future(self._answer(worker, waiting))
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
+
+    async def _answer(self, worker: str, waiting: "deque[ReadBlob]") -> None:
+        while waiting:
+            asked = waiting[0]
+            length, found = min(max(0, asked.length), BLOB_PIECE), None
+            if is_blob_name(asked.name) and asked.offset >= 0:
+                found = await self.read(asked.name, asked.offset, length)
+            link = self._link_of(worker)
+            if link is None or self._asked.get(worker) is not waiting:
+                return
+            waiting.popleft()
+            if found is None:
+                link.send(BlobData(asked.number, missing=True))
+            else:
+                link.send(BlobData(asked.number, *found))
+
+    def gone(self, worker: str) -> None:
+        """Drop what a worker asked for over a link that is not used any more."""
+        self._asked.pop(worker, None)
+
+    async def forget(self, names: Iterable[str]) -> None:
+        """Remove those that no job names any more, unless a client counts on them."""
+        wanted = iter(dict.fromkeys(names))
+        while some := list(islice(wanted, TOGETHER)):
+            async with self._deciding:
+                free = [one for one in some if one not in self._until]
+                unnamed = await self._read(lambda db: db.unnamed_blobs(free))  # noqa: B023
+                left = [one for one in unnamed if not self._held[one]]
+                self._there.difference_update(left)
+                await self._in_thread(lambda: self._blobs.remove(left))  # noqa: B023
+
+    async def run(self) -> None:
+        """Remove what nobody needs: now, and whenever an hour is over."""
+        try:
+            await self.forget(await self._in_thread(lambda: list(self._blobs.names())))
+            while True:
+                await asyncio.sleep(LOOK_S)
+                await self._expire(asyncio.get_running_loop().time())
+        finally:
+            self._threads.shutdown(wait=False)
+
+    async def _expire(self, now: float) -> None:
+        over = [name for name, until in self._until.items() if until <= now]
+        for name in over:
+            del self._until[name]
+        await self.forget(over)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+async def _together(
+    pieces: AsyncIterator[bytes], most: int
+) -> AsyncIterator[bytearray]:
+    """Join small pieces to those of the usual size; refuse more than `most` bytes."""
+    gathered, size = bytearray(), 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > most:
+            raise TooLarge(
+                f"the blob is larger than {most:,} bytes",
+                "the broker's setting tasks.largest says how large one may be",
+            )
+        gathered += piece
+        if len(gathered) >= PIECE:
+            yield gathered
+            gathered = bytearray()
+    if gathered:
+        yield gathered

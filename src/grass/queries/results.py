@@ -1,0 +1,90 @@
+"""The result of a task: a file that its runner wrote, beside the output.
+
+It is read in pieces from the worker that ran the last attempt, as output is. A job
+without a result is an error that says why.
+"""
+
+import json
+
+from grass.broker.shell.service import Broker
+from grass.errors import NoResult, NotFound
+from grass.model.jobs.lifecycle import UNFINISHED, JobState
+from grass.model.jobs.task_call import result_path
+from grass.model.times import rfc3339
+from grass.queries.output import output_sources
+from grass.queries.output.output_sources import OutputSource
+from grass.queries.selection import details_of
+from grass.store import Store
+from grass.store.interface import JobDetails
+
+_PAGE = 1000
+_WITH_RESULT = (JobState.SUCCEEDED, JobState.FAILED)
+
+
+async def ended_job(broker: Broker, job: int) -> JobDetails:
+    """Read a job; of one that was forgotten, say when."""
+    try:
+        return await details_of(broker, job)
+    except NotFound:
+        if job > broker.state.last_job:
+            raise
+    when = await broker.scan(lambda db: _pruned_at(db, job))
+    if when is None:
+        raise NotFound(f"there is no job {job}")
+    raise NoResult(
+        f"job {job} was forgotten with its result at {rfc3339(when)}",
+        "`grass config show` tells how long jobs are kept",
+    )
+
+
+def _pruned_at(store: Store, job: int) -> int | None:
+    """Return when a job was forgotten; None: it is not known."""
+    after: int = 0
+    while events := store.events(after, _PAGE, None, ("pruned",)):
+        for event in events:
+            for first, last in json.loads(event.data).get("ids", ()):
+                if first <= job <= last:
+                    return event.at
+        after = events[-1].seq
+    return None
+
+
+async def first_piece(
+    broker: Broker, details: JobDetails
+) -> tuple[OutputSource, bytes]:
+    """Return where the result of a job is, and its first piece; or say why not."""
+    job = details.job
+    if details.spec.task is None:
+        raise NoResult(
+            f"job {job.id} runs a command, which has no result",
+            f"`grass logs {job.id}` shows what it wrote",
+        )
+    if job.state in UNFINISHED:
+        raise NoResult(f"job {job.id} has not ended", f"`grass wait {job.id}`")
+    source = _source(details)
+    if source is None or job.state not in _WITH_RESULT:
+        raise _without_result(details)
+    try:
+        return source, await output_sources.read(broker, source, 0)
+    except NotFound:
+        raise _without_result(details) from None
+
+
+def _source(details: JobDetails) -> OutputSource | None:
+    if not details.attempts:
+        return None
+    last = details.attempts[-1]
+    path = result_path(last.usage or last.output)
+    return None if path is None else OutputSource(last, path)
+
+
+def _without_result(details: JobDetails) -> NoResult:
+    """Return the error for a job that ended and left no result."""
+    job = details.job
+    if job.state is JobState.SUCCEEDED:
+        return NoResult(
+            f"the result of job {job.id} is gone",
+            f"`grass rerun {job.id}` computes it again",
+        )
+    because = f": {job.reason}" if job.reason else ""
+    return NoResult(f"job {job.id} is {job.state}, and has no result{because}")

@@ -1,0 +1,163 @@
+"""Blobs as files of a folder: `ab/ab12...`, each named by the SHA-256 of its bytes.
+
+A file gets its name once all of it is on the disk and its hash is right, so whatever
+has a name is whole. A worker keeps those that it fetched in the same way. Drafts of a
+process that died are removed when the folder is opened.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+
+from grass.errors import DiskFull, StorageError, UsageError
+from grass.model.jobs.task_call import is_blob_name
+
+_DRAFTS = "drafts"
+_OWNER = 0o600
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def blob_path(folder: str, name: str) -> str:
+    """Return where a folder has a blob."""
+    return f"{folder}/{name[:2]}/{name}"
+
+
+class BlobFolder:
+    """The blobs in one folder, which is made when the first one comes."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = str(folder)
+        self._drafts = os.path.join(self.folder, _DRAFTS)
+        self._numbers = count(1)
+        for draft in _listed(self._drafts):
+            os.unlink(draft.path)
+
+    def path(self, name: str) -> str:
+        """Return where a blob is, or would be."""
+        return blob_path(self.folder, name)
+
+    def begin(self, name: str) -> "FileDraft":
+        """Begin to write a blob."""
+        try:
+            os.makedirs(self._drafts, mode=0o700, exist_ok=True)
+            draft = f"{self._drafts}/{os.getpid()}-{next(self._numbers)}"
+            return FileDraft(draft, self.path(name), name)
+        except OSError as error:
+            raise _failure(error, self.folder) from error
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a blob; None: it is not there."""
+        try:
+            return os.stat(self.path(name)).st_size
+        except FileNotFoundError:
+            return None
+
+    def read(self, name: str, offset: int, length: int) -> bytes | None:
+        """Read a piece of a blob; None: it is not there."""
+        try:
+            file = os.open(self.path(name), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return os.pread(file, length, offset)
+        finally:
+            os.close(file)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove blobs; those that are not there are passed over."""
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path(name))
+
+    def names(self) -> Iterator[str]:
+        """Name all blobs."""
+        for folder in _listed(self.folder):
+            if folder.name != _DRAFTS:
+                for file in _listed(folder.path):
+                    if is_blob_name(file.name):
+                        yield file.name
+
+
+class FileDraft:
+    """A blob that is being written to a file without its final name."""
+
+    def __init__(self, draft: str, path: str, name: str) -> None:
+        self._draft, self._path, self._name = draft, path, name
+        self._hash = hashlib.sha256()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._file: int | None = os.open(draft, flags, _OWNER)
+
+    def write(self, piece: bytes | bytearray) -> None:
+        """Append a piece."""
+        assert self._file is not None
+        self._hash.update(piece)
+        left = memoryview(piece)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError as error:
+            raise _failure(error, self._path) from error
+
+    def finish(self) -> bool:
+        """Keep the blob durably, and return whether it is new."""
+        assert self._file is not None
+        found = self._hash.hexdigest()
+        if found != self._name:
+            self.discard()
+            raise UsageError(f"the bytes of blob {self._name} have the SHA-256 {found}")
+        try:
+            return self._keep(self._file)
+        except OSError as error:
+            raise _failure(error, self._path) from error
+        finally:
+            self.discard()
+
+    def _keep(self, file: int) -> bool:
+        os.fsync(file)
+        folder = os.path.dirname(self._path)
+        is_new = not os.path.exists(self._path)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            """Another blob that begins like it was first."""
+        else:
+            _sync_folder(os.path.dirname(folder))
+        os.rename(self._draft, self._path)
+        _sync_folder(folder)
+        return is_new
+
+    def discard(self) -> None:
+        """Remove what was written; after `finish` nothing happens."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._draft)
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _listed(folder: str) -> "list[os.DirEntry[str]]":
+    try:
+        return list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _failure(error: OSError, path: str) -> StorageError:
+    if error.errno in _FULL:
+        return DiskFull(
+            f"the disk that holds {path} is full; nothing was changed",
+            "free some space, for example with `grass prune`, and try again",
+        )
+    return StorageError(f"{path} cannot be written: {error.strerror}")

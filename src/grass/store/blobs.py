@@ -1,0 +1,48 @@
+"""Blobs: bytes that are kept under their SHA-256, in pieces, for jobs that name them.
+
+A store keeps blobs beside its tables, which say who names them: specs their functions,
+jobs their arguments. So a blob is added before the commit that names it and removed
+after the one that no longer does; a power cut in between leaves bytes that nobody
+names, and `names` finds those at the next start. All calls block.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+PIECE = 1024 * 1024
+"""In bytes: what is read or written at a time."""
+
+
+class BlobDraft(Protocol):
+    """A blob that is being written."""
+
+    def write(self, piece: bytes | bytearray) -> None:
+        """Append a piece."""
+
+    def finish(self) -> bool:
+        """Keep it durably, and return whether it is new.
+
+        Raises `UsageError`, and keeps nothing, if its bytes have another SHA-256.
+        """
+
+    def discard(self) -> None:
+        """Remove what was written; after `finish` nothing happens."""
+
+
+class Blobs(Protocol):
+    """The blobs of a store."""
+
+    def begin(self, name: str) -> BlobDraft:
+        """Begin to write a blob."""
+
+    def size(self, name: str) -> int | None:
+        """Return the size of a blob; None: it is not there."""
+
+    def read(self, name: str, offset: int, length: int) -> bytes | None:
+        """Read a piece of a blob; None: it is not there."""
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove blobs; those that are not there are passed over."""
+
+    def names(self) -> Iterator[str]:
+        """Name all blobs."""

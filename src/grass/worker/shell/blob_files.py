@@ -1,0 +1,208 @@
+"""Blobs that attempts of this machine need: here already, or fetched from the broker.
+
+A start that names blobs is begun once all of them are files here. A worker in the
+broker's own daemon shares its folder and fetches nothing. Any other asks for pieces, a
+few at a time, and writes each before it asks for more, so that neither side has more
+than those in memory. After a new connection it goes on where it was.
+
+Fetched blobs stay for the next start that names them, up to a limit; those that were
+used longest ago are removed first, and never one that an attempt here may still open.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any, TypeVar
+
+from grass.errors import GrassError
+from grass.event_log import EventLog
+from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
+from grass.store.blob_folder import BlobFolder
+
+log = EventLog(__name__)
+
+T = TypeVar("T")
+
+WINDOW = 4
+"""How many pieces are asked for ahead."""
+MOST_KEPT = 8 * 2**30
+"""How many bytes of fetched blobs stay."""
+RECENT_S = 600.0
+"""A blob that was used since then is not removed: an adopted attempt may need it."""
+
+Ask = Callable[[ReadBlob], None]
+CreateTask = Callable[[Coroutine[Any, Any, None]], object]
+Fetched = Callable[[str, str], None]
+"""Called with an attempt, and why it cannot have its blobs; empty: it has them."""
+
+
+class BlobFiles:
+    """The blobs in one folder of this machine."""
+
+    def __init__(
+        self,
+        place: tuple[str, int | None],
+        is_running: Callable[[str], bool],
+        ask: Ask,
+        create_task: CreateTask,
+        fetched: Fetched,
+    ) -> None:
+        """Take the folder, and how many bytes stay; None: it is the broker's own."""
+        folder, self._most = place
+        self._folder = BlobFolder(folder)
+        self._ask = ask
+        self._create_task = create_task
+        self._fetched = fetched
+        self._is_running = is_running
+        self._numbers = count(1)
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="blob")
+        self._users: dict[str, tuple[str, ...]] = {}
+        """By attempt: the blobs that it names."""
+        self._fetches: dict[str, _Fetch] = {}
+        self._asked: dict[int, _Fetch] = {}
+
+    def need(self, attempt: str, names: Iterable[str]) -> bool:
+        """Tell whether all blobs of an attempt are here; the others are fetched."""
+        self._users[attempt] = known = tuple(dict.fromkeys(names))
+        missing = [name for name in known if self._folder.size(name) is None]
+        if self._most is not None:
+            self._note_use(set(known).difference(missing))
+        for name in missing:
+            fetch = self._fetches.get(name)
+            if fetch is None:
+                fetch = self._fetches[name] = _Fetch(name)
+                self._create_task(self._fetch(fetch))
+            fetch.attempts.add(attempt)
+        return not missing
+
+    def received(self, data: BlobData) -> None:
+        """Take a piece; one that was not asked for is dropped."""
+        fetch = self._asked.pop(data.number, None)
+        if fetch is not None:
+            fetch.arrived.put_nowait(data)
+
+    def connected(self) -> None:
+        """Ask anew for what was asked over the link before."""
+        again = set(self._asked.values())
+        self._asked.clear()
+        for fetch in again:
+            fetch.arrived.put_nowait(None)
+
+    def close(self) -> None:
+        """Stop writing."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _fetch(self, fetch: "_Fetch") -> None:
+        problem = ""
+        try:
+            await self._write(fetch)
+            await self._in_thread(self._remove_unused)
+        except GrassError as error:
+            problem = f"{error.message}"
+            log.warning("blob.not_fetched", blob=fetch.name, error=error.message)
+        del self._fetches[fetch.name]
+        for attempt in fetch.attempts:
+            waits = any(one in self._fetches for one in self._users.get(attempt, ()))
+            if problem or not waits:
+                self._fetched(attempt, problem)
+
+    async def _write(self, fetch: "_Fetch") -> None:
+        """Write the pieces of a blob as they come."""
+        draft = await self._in_thread(lambda: self._folder.begin(fetch.name))
+        try:
+            self._ask_for_more(fetch)
+            while not fetch.is_whole:
+                data = await fetch.arrived.get()
+                if data is None:
+                    fetch.begin_again()
+                elif data.missing:
+                    raise GrassError(f"blob {fetch.name} is gone from the broker")
+                else:
+                    await self._in_thread(lambda piece=data.data: draft.write(piece))  # type: ignore[misc]
+                    fetch.wrote(data)
+                self._ask_for_more(fetch)
+            await self._in_thread(draft.finish)
+        finally:
+            await self._in_thread(draft.discard)
+
+    def _ask_for_more(self, fetch: "_Fetch") -> None:
+        """Keep some pieces asked for; of a blob of unknown size only the first."""
+        while fetch.may_ask:
+            number = next(self._numbers)
+            self._asked[number] = fetch
+            self._ask(ReadBlob(number, fetch.name, fetch.asked, BLOB_PIECE))
+            fetch.asked += BLOB_PIECE
+
+    def _note_use(self, names: Iterable[str]) -> None:
+        for name in names:
+            os.utime(self._folder.path(name))
+
+    def _remove_unused(self) -> None:
+        """Remove what was used longest ago, as far as there is too much."""
+        if self._most is None:
+            return
+        self._users = {
+            attempt: names
+            for attempt, names in list(self._users.items())
+            if self._is_running(attempt)
+        }
+        used = {name for names in self._users.values() for name in names}
+        found = [(self._folder.path(name), name) for name in self._folder.names()]
+        files = [(os.stat(path), name) for path, name in found]
+        ages = sorted((one.st_mtime, one.st_size, name) for one, name in files)
+        total, recent = sum(size for _, size, _ in ages), time.time() - RECENT_S
+        for at, size, name in ages:
+            if total <= self._most or at > recent:
+                return
+            if name not in used:
+                self._folder.remove([name])
+                total -= size
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class _Fetch:
+    """One blob that is being fetched."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.attempts: set[str] = set()
+        self.asked = 0
+        """Up to where it was asked for."""
+        self.arrived: asyncio.Queue[BlobData | None] = asyncio.Queue()
+        """Pieces in order; None: ask again for what has not come."""
+        self._written = 0
+        self._size: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return self._written == self._size
+
+    @property
+    def may_ask(self) -> bool:
+        if self._size is None:
+            return self.asked == 0
+        ahead = self.asked - self._written
+        return self.asked < self._size and ahead < WINDOW * BLOB_PIECE
+
+    def wrote(self, data: BlobData) -> None:
+        """Note a piece that was written."""
+        if not data.data and data.size != self._written:
+            raise GrassError(
+                f"the broker has sent less of blob {self.name} than it has"
+            )
+        self._size = data.size
+        self._written += len(data.data)
+
+    def begin_again(self) -> None:
+        """Ask again from where it was written to."""
+        while not self.arrived.empty():
+            self.arrived.get_nowait()
+        self.asked, self._size = (
+            self._written,
+            None if not self._written else self._size,
+        )
