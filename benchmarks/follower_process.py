@@ -5,7 +5,7 @@ Every tab has a stream of its own, of which it drops what it gets, and makes the
 that the overview makes beside it: when running jobs may end, and why others wait. Which
 jobs these are is read from the stream of one tab. A line is printed once each has
 got its first frame, and at the end, when stdin is closed, how many bytes the streams
-had, and how many calls were made.
+had, how many calls were made, and how many overviews a second one tab got.
 """
 
 import http.client
@@ -34,13 +34,20 @@ class Shown:
         self.running: list[int] = []
         self.waiting: list[int] = []
         self.begun, self.over = threading.Event(), threading.Event()
-        self.calls = 0
+        self.calls = self.frames = 0
+        self.began = time.perf_counter()
         self._rest = b""
+
+    @property
+    def frames_per_s(self) -> float:
+        """How many overviews came in a second, in the middle."""
+        return self.frames / (time.perf_counter() - self.began)
 
     def take(self, data: bytes) -> None:
         """Read the overviews in a piece of a stream."""
         *frames, self._rest = (self._rest + data).split(b"\n\n")
         told = [one for one in frames if b"event: overview\n" in one]
+        self.frames += len(told)
         if told:
             jobs = json.loads(told[-1].partition(b"data: ")[2])["jobs"]
             ids = [(one["id"], one["state"]) for one in jobs]
@@ -109,12 +116,13 @@ def main() -> None:
         thread.start()
     try:
         got = _follow(chosen, count, shown)
+        frames_per_s = shown.frames_per_s
     finally:
         shown.over.set()
         shown.begun.set()
     for thread in threads:
         thread.join()
-    print(got, shown.calls)
+    print(got, shown.calls, f"{frames_per_s:.2f}")
 
 
 def _logged_in(netloc: str, path: str) -> dict[str, str]:

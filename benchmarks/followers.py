@@ -18,6 +18,7 @@ from benchmarks.sizes import Sizes
 _FOLLOWERS = 20
 _OWN, _IDLE = "followers of this daemon", "followers of an idle one"
 _CPU, _RESIDENT = "more of a core, %", "more resident, MB"
+_FRAMES = "overviews/s of a tab"
 _WARM_UP = 200
 _MB = 1_000_000
 _LEAST_BYTES = 100_000
@@ -47,6 +48,14 @@ def followers(sizes: Sizes) -> Benchmark:
                 at_most=True,
             ),
             Claim(
+                "overviews that one follower is sent",
+                lambda f: f[_FRAMES],
+                bar=4,
+                goal=4,
+                unit="/s",
+                at_most=True,
+            ),
+            Claim(
                 "jobs/s while followed, against followers of an idle daemon",
                 lambda f: f[_OWN] / f[_IDLE],
                 bar=0.95,
@@ -70,9 +79,9 @@ def _both(jobs: int, queued: int) -> Figures:
         fresh.run(_WARM_UP, ["true"])
         before = _resident(fresh)
         took_s, spent_s = dict.fromkeys((_OWN, _IDLE), 0.0), {_OWN: 0.0, _IDLE: 0.0}
-        resident = 0.0
+        resident, frames = 0.0, list[float]()
         for what in (_IDLE, _OWN, _OWN, _IDLE):
-            with _following(fresh if what == _OWN else idle, what == _OWN):
+            with _following(fresh if what == _OWN else idle, what == _OWN, frames):
                 started, spent = time.perf_counter(), fresh.daemon_s()
                 fresh.run(jobs, ["true"])
                 took_s[what] += time.perf_counter() - started
@@ -83,6 +92,7 @@ def _both(jobs: int, queued: int) -> Figures:
     more_s = spent_s[_OWN] - spent_s[_IDLE]
     figures[_CPU] = 100 * more_s / took_s[_OWN]
     figures[_RESIDENT] = resident - before
+    figures[_FRAMES] = max(frames)
     return figures
 
 
@@ -91,7 +101,7 @@ def _resident(fresh: FreshHome) -> float:
 
 
 @contextmanager
-def _following(fresh: FreshHome, busy: bool) -> Iterator[None]:
+def _following(fresh: FreshHome, busy: bool, frames: list[float]) -> Iterator[None]:
     words = [sys.executable, "-m", "benchmarks.follower_process"]
     words += [fresh.client.open_web(port=0)["url"], str(_FOLLOWERS)]
     process = subprocess.Popen(
@@ -107,6 +117,7 @@ def _following(fresh: FreshHome, busy: bool) -> Iterator[None]:
         process.stdin.close()
         told = process.stdout.read().split()
         process.wait()
-    got, calls = map(int, told)
+    got, calls = map(int, told[:2])
+    frames.append(float(told[2]))
     if busy and (got < _LEAST_BYTES * _FOLLOWERS or calls < _FOLLOWERS):
         raise RuntimeError(f"all tabs got {got} bytes and made {calls} calls")

@@ -24,6 +24,8 @@ const PAGE = 100;
 /** So many rows are shown together at most: all are drawn again each second. */
 export const MOST_ROWS = 200;
 const PAUSE_MS = 700;
+/** Where more jobs change at once than a frame tells of, nobody can read each of them. */
+const FLOOD_MS = 2500;
 /** A slow filter is read so many times less often than it takes. */
 const SLOWER = 10;
 
@@ -45,7 +47,9 @@ class Pages {
     /** Where the rows that are shown begin, after all at which one turned to others.
      * @type {{cursor: string | null, before: number}[]} */
     this.begins = [{ cursor: null, before: 0 }];
-    this.readyAt = 0;
+    this.pause = PAUSE_MS;
+    this.readAt = 0;
+    this.tookMs = 0;
     this.timer = 0;
   }
 
@@ -122,21 +126,25 @@ class Pages {
       if (error instanceof Problem) this.show({ problem: error, jobs: [], totals: {}, next: null });
     } finally {
       this.isReading = false;
-      this.readyAt = Date.now() + Math.max(PAUSE_MS, SLOWER * (Date.now() - begun));
+      this.readAt = Date.now();
+      this.tookMs = this.readAt - begun;
     }
     if (begin !== this.begin) return void this.first();
     if (this.wantsMore) void this.more();
-    if (this.isOld) this.soon();
+    if (this.isOld) this.soon(this.pause);
     return undefined;
   }
 
-  /** Read anew: now, or when enough time has passed since the last reading. */
-  soon() {
+  /** Read anew: now, or when enough time has passed since the last reading.
+   * @param {number} [pause] */
+  soon(pause = PAUSE_MS) {
     this.isOld = true;
+    this.pause = pause;
     if (this.isReading || this.ending.signal.aborted) return;
     clearTimeout(this.timer);
     const read = () => void (this.isReading || this.first());
-    this.timer = setTimeout(read, Math.max(0, this.readyAt - Date.now()));
+    const readyAt = this.readAt + Math.max(pause, SLOWER * this.tookMs);
+    this.timer = setTimeout(read, Math.max(0, readyAt - Date.now()));
   }
 
   /** @param {{jobs: Job[], removed: number[], more: number}} frame */
@@ -148,7 +156,7 @@ class Pages {
       this.show({ jobs: jobs.map((job) => (changed.has(job.id) ? { ...job, ...changed.get(job.id) } : job)) });
     }
     const touches = more > 0 || removed.length > 0 || come.some((job) => mayMean(this.wanted.words, job));
-    if (touches) this.soon();
+    if (touches) this.soon(more > 0 ? FLOOD_MS : PAUSE_MS);
   }
 }
 
