@@ -66,6 +66,8 @@ class Clients:
         rng = self._world.rng
         # A source of its own: runs without GPUs have the history they had.
         self._types = Random(f"types {cluster.world.seed}")
+        self._tasks = Random(f"tasks {cluster.world.seed}")
+        self._task_share = self._tasks.choice((0.0, 0.0, 0.5, 1.0))
         self._short = rng.random() < (0.15 if cluster.leases else 0.35)
         self._pace = SHORT if self._short else LONG if cluster.leases else MIXED
         self._graces = (0.0, 2.0, 4.0) if cluster.leases else (0.0, 0.5, 2.0)
@@ -129,7 +131,7 @@ class Clients:
             worker=self._name(machine) if pinned and not machine.labels else None,
             labels=machine.labels if pinned else (),
             priority=0 if plain else rng.choice((0, 0, 0, 1, -1)),
-            env=(("PACE", self._pace),),
+            env=(("PACE", self._pace), *self._task_key()),
             after=self._after() if rng.random() < 0.3 * odd else (),
             begin_at=self._begin_at() if rng.random() < 0.1 * odd else None,
             hold=rng.random() < 0.1 * odd,
@@ -145,6 +147,12 @@ class Clients:
         if patch.time_limit_s == WARNED_LIMIT_S:
             patch = replace(patch, limit_signal="USR1@0.5")
         return self._with_type(patch)
+
+    def _task_key(self) -> tuple[tuple[str, str], ...]:
+        """Have some jobs be tasks, which a runner of their key can run."""
+        if self._tasks.random() >= self._task_share:
+            return ()
+        return (("TASK", self._tasks.choice("aab")),)
 
     def _with_type(self, patch: JobPatch) -> JobPatch:
         """Have some jobs ask for memory that is looked up by their type."""

@@ -7,10 +7,12 @@ before and after each commit, between answers, between a record and its spawn.
 
 from collections.abc import Callable
 from functools import partial
+from random import Random
 
 from tests.simulation.cluster import Cluster
 from tests.simulation.link_faults import LinkFaults
 from tests.simulation.machine import Machine
+from tests.simulation.processes import SIGKILL
 from tests.simulation.world import MILLISECOND, SECOND
 
 DEEPEST_CRASH_POINT = 12
@@ -24,6 +26,8 @@ class Faults:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._world = cluster.world
+        # A source of its own: runs without tasks have the history they had.
+        self._runners = Random(f"runners {cluster.world.seed}")
         links = LinkFaults(cluster)
         self._kinds: dict[str, Callable[[], None]] = {
             "daemon killed": self._kill_daemon,
@@ -61,6 +65,10 @@ class Faults:
             at = self._world.between(until_us // 20, until_us)
             strike = partial(self._strike, kind)
             self._world.elsewhere.after(at, f"fault: {kind}", strike)
+        for _ in range(self._runners.choice((0, 0, 2, 8))):
+            at = self._runners.randint(until_us // 20, until_us)
+            what = self._runners.choice((self._kill_runner, self._kill_handing))
+            self._world.elsewhere.after(at, "a fault of runners", what)
 
     def _strike(self, kind: str) -> None:
         self._world.faults[kind] += 1
@@ -117,6 +125,21 @@ class Faults:
             machine.kill_keeper()
         else:
             machine.keeper.dies_in = depth
+
+    def _kill_runner(self) -> None:
+        """Kill a runner that waits for an attempt."""
+        machine = self._runners.choice(self._cluster.machines)
+        idle = machine.processes.idle_runners()
+        if idle and machine.keeper is not None:
+            self._world.faults["runner killed"] += 1
+            machine.processes.die(self._runners.choice(idle), SIGKILL)
+
+    def _kill_handing(self) -> None:
+        """Kill a keeper before it hands the next task to a runner."""
+        keeper = self._runners.choice(self._cluster.machines).keeper
+        if keeper is not None:
+            self._world.faults["killed handing over"] += 1
+            keeper.dies_handing = True
 
     # Disks and clocks.
 

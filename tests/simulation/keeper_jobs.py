@@ -12,7 +12,14 @@ from grass.keeper.core import keeper_events as events
 from grass.keeper.protocol import SpawningEntry, StartVerb
 from grass.model.ids import attempt_id
 from tests.simulation.job_plans import MIXED, Plan, plan_of
-from tests.simulation.processes import NO_PROCESS, NO_START, SIGKILL, Process, Processes
+from tests.simulation.processes import (
+    NO_PROCESS,
+    NO_START,
+    SIGKILL,
+    Process,
+    Processes,
+    RunnerLine,
+)
 from tests.simulation.world import MILLISECOND, Host
 
 SIGPIPE = 13
@@ -45,6 +52,8 @@ class KeeperJobs:
         self._adopted: dict[str, Process] = {}
         self._known: dict[str, tuple[int, int]] = {}
         self._guests: dict[str, tuple[int, int]] = {}
+        self._lines: dict[int, RunnerLine] = {}
+        """The lines to runners that are open, by pid."""
 
     def actions(self) -> dict[type, Callable[[Any], events.Event | None]]:
         """Give who carries out which effect."""
@@ -54,6 +63,7 @@ class KeeperJobs:
             effects.SignalHandlers: self._signal_handlers,
             effects.KillProcesses: self._kill_tree,
             effects.Survey: self._survey,
+            effects.HangUp: lambda effect: self._hang_up(effect.pid),
             effects.Enclose: lambda effect: None,
             effects.Measure: lambda effect: events.OutputMeasured(effect.id, 0),
             effects.Truncate: lambda effect: None,
@@ -75,18 +85,62 @@ class KeeperJobs:
         """Start a program, the careful way where its plan says so."""
         if start.guest is not None:
             return self._begin(start, start.guest)
-        who = attempt_id(start.id)
-        pace = start.env.get("PACE", MIXED)
-        plan = plan_of(self._host.seed, who.job, who.number, pace)
+        plan = self._plan(start)
         if self._fork_fails():
             return events.CannotSpawn(start, NO_PROCESS, self._host.wall_us)
         if plan.careful_us is not None:
             return self._fork(start, plan)
         if plan.cannot_start is not None:
             return events.SpawnFailed(start.id, plan.cannot_start, self._host.wall_us)
-        process = self._processes.fork(start, self._keeper)
+        process = self._forked(start)
         self._processes.run_program(process, plan)
         return self._spawned(process)
+
+    def _plan(self, start: StartVerb) -> Plan:
+        who, pace = attempt_id(start.id), start.env.get("PACE", MIXED)
+        return plan_of(self._host.seed, who.job, who.number, pace)
+
+    def _forked(self, start: StartVerb) -> Process:
+        """Fork a child; that of a task is a runner."""
+        process = self._processes.fork(start, self._keeper)
+        if start.task is not None:
+            process.line = RunnerLine(process, self._answered)
+            self._lines[process.pid] = process.line
+        return process
+
+    def hand_over(self, start: StartVerb, pid: int) -> events.Event:
+        """Hand a task to an idle runner, or to a new one if that is gone."""
+        plan, line = self._plan(start), self._lines.get(pid)
+        if line is None or not line.process.alive:
+            return self.spawn(start)
+        if plan.careful_us is not None:
+            # Its output may not be opened by the keeper.
+            self._hang_up(pid)
+            return self.spawn(start)
+        if plan.cannot_start is not None:
+            return events.SpawnFailed(start.id, plan.cannot_start, self._host.wall_us)
+        process = self._processes.hand(line.process, start)
+        self._processes.run_program(process, plan)
+        return self._spawned(process)
+
+    def _answered(self, pid: int, status: int) -> None:
+        if self._keeper.alive:
+            event = events.Answered(pid, status, None, self._host.wall_us)
+            self._keeper.post(event)
+
+    def hears(self, event: events.Event) -> bool:
+        """Tell whether an event comes that was not on a line that is hung up."""
+        return not isinstance(event, events.Answered) or event.pid in self._lines
+
+    def _hang_up(self, pid: int) -> None:
+        line = self._lines.pop(pid, None)
+        if line is not None:
+            self._processes.hang_up(line)
+
+    def hang_up_all(self) -> None:
+        """End every line: the keeper is gone."""
+        for pid in list(self._lines):
+            self._hang_up(pid)
 
     def _begin(self, start: StartVerb, pid: int) -> events.Event:
         """Watch the process of a guest."""
@@ -111,7 +165,7 @@ class KeeperJobs:
         return events.Spawned(process.attempt, process.pid, process.ticks, now, 0, 0)
 
     def _fork(self, start: StartVerb, plan: Plan) -> events.Forked:
-        process = self._processes.fork(start, self._keeper)
+        process = self._forked(start)
         self._careful[process.pid] = None
         self._host.after(
             plan.careful_us or 0,
@@ -153,6 +207,8 @@ class KeeperJobs:
             if report is not None:
                 yield report
             self._processes.reap(process)
+            if process.line is not None and process.line.process is process:
+                self._lines.pop(process.pid, None)
             assert process.status is not None
             now = self._host.wall_us
             yield events.ChildEnded(process.pid, process.status, None, now)
@@ -179,7 +235,11 @@ class KeeperJobs:
 
     def _survey(self, effect: effects.Survey) -> events.Surveyed:
         left = [] if effect.id in self._guests else self._processes.tree(effect.id)
+        left = [one for one in left if not self._is_kept(one)]
         return events.Surveyed(effect.id, not left, 0)
+
+    def _is_kept(self, process: Process) -> bool:
+        return process.idle and process.pid in self._lines
 
     # Taking over from a dead keeper.
 
@@ -231,3 +291,6 @@ class KeeperJobs:
         self._adopted.pop(effect.id, None)
         self._known.pop(effect.id, None)
         self._guests.pop(effect.id, None)
+        for process in self._processes.tree(effect.id):
+            if self._is_kept(process):
+                self._processes.rest(process)

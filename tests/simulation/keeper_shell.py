@@ -10,7 +10,7 @@ predecessor left.
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
@@ -23,8 +23,10 @@ from grass.keeper.protocol import (
     ExitEntry,
     ForgottenEntry,
     LeaseVerb,
+    Notes,
     SpawningEntry,
     StartVerb,
+    TaskRun,
     Verb,
 )
 from tests.simulation.channels import Channel
@@ -147,6 +149,8 @@ class SimKeeper:
         self.alive = True
         self.on_left: Callable[[], None] = lambda: None
         self.dies_in = 0
+        self.dies_handing = False
+        """Whether it dies between the record of a task and handing it over."""
         self.on_killed: Callable[[], None] = lambda: None
         self.core = KeeperCore(1, boot)
         self._host = host
@@ -204,7 +208,7 @@ class SimKeeper:
     def _received(self, line: Line, batch: list[Verb]) -> None:
         for verb in batch:
             # A real keeper decodes each line anew, and tells starts by identity.
-            self.post(events.VerbReceived(line.number, verb._replace()))
+            self.post(events.VerbReceived(line.number, _received(verb)))
 
     def _hung_up(self, line: Line) -> None:
         self._lines.pop(line.number, None)
@@ -251,7 +255,9 @@ class SimKeeper:
             self._turn_within(self._stalled_until - self._host.now)
             return
         while self._inbox:
-            self._order.feed(self._inbox.popleft())
+            event = self._inbox.popleft()
+            if self._jobs.hears(event):
+                self._order.feed(event)
         for event in self._jobs.reaped():
             self._order.feed(event)
         due = self.core.timers.next_due()
@@ -316,8 +322,12 @@ class SimKeeper:
         return event
 
     def hand_over(self, start: StartVerb, runner: int) -> events.Event:
-        """Hand a task to a runner; here each gets a new one."""
-        return self.spawn(start)
+        """Hand a task to a runner, and tell what came of it."""
+        if self.dies_handing:
+            raise Killed(self.on_killed)
+        event = self._jobs.hand_over(start, runner)
+        self.crash_point()
+        return event
 
     def spawn_result(self, event: events.Event) -> None:
         """Tell the core."""
@@ -435,8 +445,18 @@ class SimKeeper:
     def end(self) -> None:
         """Be gone; what was written to connections still arrives."""
         self.alive = False
+        self._jobs.hang_up_all()
         for line in self._lines.values():
             line.close()
+
+
+def _received(verb: Verb) -> Verb:
+    """Return a verb as a keeper has read it; some starts are of tasks."""
+    if not isinstance(verb, StartVerb) or "TASK" not in verb.env:
+        return verb._replace()
+    keep = "vram" not in cast("Notes", verb.meta).allocation
+    key = verb.env["TASK"]
+    return verb._replace(task=TaskRun(key, "/f", "", "", "/r", {}, keep=keep))
 
 
 def _is_quiet(event: events.Event) -> bool:

@@ -280,6 +280,8 @@ class Machine:
         self.flaps = self.records.full = self.processes.full = False
         self.cut_off_until = self.cuts_next_us = self.sleeps_next_us = 0
         self.gpus.heal()
+        if self.keeper is not None:
+            self.keeper.dies_handing = False
         for one in (self.worker, self.keeper):
             if one is not None:
                 one.dies_in = 0

@@ -5,7 +5,14 @@ import pytest
 from grass.keeper.core.attempt import KeeperAttempt
 from grass.keeper.core.exits import Exits, UnsyncedExits
 from grass.keeper.core.keeper_core import KeeperCore
-from grass.keeper.core.keeper_events import AdoptedEnded, CannotSpawn, SpawnFailed
+from grass.keeper.core.keeper_events import (
+    Adopted,
+    AdoptedEnded,
+    Answered,
+    CannotSpawn,
+    SpawnFailed,
+)
+from grass.keeper.core.runners import Runner, Runners
 from grass.keeper.core.starts import Starts
 from grass.keeper.core.takeover import Takeover
 from grass.keeper.protocol import Entry, StartVerb, StateEntry
@@ -130,3 +137,34 @@ def _guest_end_missed(patch: pytest.MonkeyPatch) -> None:
             ended(self, event, now)
 
     patch.setattr(Takeover, "adopted_ended", adopted_ended)
+
+
+@bug("a runner is handed an attempt while it has another")
+def _handed_twice(patch: pytest.MonkeyPatch) -> None:
+    def taken(self: Runners, key: str) -> Runner | None:
+        return next((one for one in self._idle if one.key == key), None)
+
+    patch.setattr(Runners, "_taken", taken)
+
+
+@bug("the end of a task is told while its orphans live")
+def _orphans_ignored(patch: pytest.MonkeyPatch) -> None:
+    def answered(self: Exits, event: Answered, now: float) -> None:
+        attempt = self._state.by_pid.pop(event.pid, None)
+        if attempt is not None:
+            attempt.ended(event, now)
+            self._finish(attempt, now)
+
+    patch.setattr(Exits, "answered", answered)
+
+
+@bug("the code of a runner's last task is taken for that of the next")
+def _code_of_another(patch: pytest.MonkeyPatch) -> None:
+    real = Takeover.adopted
+
+    def adopted(self: Takeover, event: Adopted, now: float) -> None:
+        attempt = self._state.attempts[event.id]
+        attempt.spawning = attempt.spawning._replace(runner=False)
+        real(self, event, now)
+
+    patch.setattr(Takeover, "adopted", adopted)

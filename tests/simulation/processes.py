@@ -11,7 +11,7 @@ from typing import Protocol
 from grass.keeper.protocol import StartVerb
 from grass.model.resources import Allocation
 from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
-from tests.simulation.world import MILLISECOND, Host
+from tests.simulation.world import MILLISECOND, Host, Violation
 
 SIGKILL, SIGUSR1, SIGTERM, SIGCONT, SIGSTOP = 9, 10, 15, 18, 19
 TICK_US = 10_000
@@ -20,6 +20,8 @@ FIRST_PID, LAST_PID = 300, 700
 NO_PROCESS, DISK_FULL = "no more processes are allowed", "no space left on device"
 """Why a machine cannot start any process."""
 CLEAN_UP_US = 3 * MILLISECOND
+LONGEST_LEAVE_US = 1_000 * MILLISECOND
+"""How long a runner may take to see that its line has ended."""
 NO_START = StartVerb("", [], {}, "/", 0o022, "")
 """That of a process which no keeper knows."""
 
@@ -46,8 +48,24 @@ class Witness(Protocol):
         """A process is gone."""
 
 
+class RunnerLine:
+    """The line between a keeper and a runner."""
+
+    def __init__(
+        self, process: "Process", answered: Callable[[int, int], None]
+    ) -> None:
+        self.process = process
+        """The runner: another object for each attempt, and while it is idle."""
+        self.is_open = True
+        self.answered = answered
+        """Called with its pid and the status of its task."""
+
+
 class Process:
-    """One process: a job's main one, or a child of that."""
+    """One process: a job's main one, or a child of that.
+
+    A runner is one object for each attempt, and one while it is idle, of one pid.
+    """
 
     def __init__(
         self, host: Host, pid: int, ticks: int, start: StartVerb, parent: Parent | None
@@ -78,6 +96,9 @@ class Process:
         """Whether it was there before its attempt, and goes on after it."""
         self.gave_back: int | None = None
         """The status with which a guest was done with its attempt."""
+        self.line: RunnerLine | None = None
+        self.idle = False
+        """Whether it is a runner without an attempt."""
 
 
 class Processes:
@@ -159,6 +180,67 @@ class Processes:
             LAST_PID - FIRST_PID
         )
 
+    # Runners.
+
+    def hand(self, idle: Process, start: StartVerb) -> Process:
+        """Hand an attempt to a runner, which has to be idle."""
+        line = idle.line
+        if not (idle.idle and idle.alive) or line is None or not line.is_open:
+            raise Violation(f"{start.id} is handed to a runner that is not idle")
+        process = Process(self._host, idle.pid, idle.ticks, start, idle.parent)
+        self._follow(idle, process)
+        self._trees.setdefault(start.id, []).append(process)
+        self.output.add(start.output)
+        return process
+
+    def _follow(self, before: Process, after: Process) -> None:
+        """Let one object stand for a runner from now on."""
+        before.alive = False
+        after.line = before.line
+        assert after.line is not None
+        after.line.process = self._by_pid[after.pid] = after
+
+    def _may_answer(self, process: Process) -> bool:
+        """Tell whether a runner whose task is done waits for the next."""
+        line, status = process.line, process.end_status
+        by_signal = 0 < status < 256
+        # Some of its children are orphans, of which it does not know.
+        known = any(one.alive and one.pid % 2 for one in process.children)
+        return line is not None and line.is_open and not (by_signal or known)
+
+    def _answer(self, process: Process) -> None:
+        process.status = process.end_status
+        self._witness.ended(process)
+        for child in process.children:
+            child.parent = process.parent
+        parts = self._host, process.pid, process.ticks, process.start, process.parent
+        idle = Process(*parts)
+        idle.idle, idle.end_status = True, process.status
+        self._follow(process, idle)
+        tree = self._trees[process.attempt]
+        tree[tree.index(process)] = idle
+        assert idle.line is not None
+        idle.line.answered(idle.pid, process.status)
+
+    def rest(self, idle: Process) -> None:
+        """Note that the attempt of a runner is over."""
+        self._trees[idle.attempt].remove(idle)
+        idle.attempt = ""
+
+    def hang_up(self, line: RunnerLine) -> None:
+        """End a line; a runner that is idle leaves, with the code of its last task."""
+        line.is_open = False
+        runner = line.process
+        if runner.idle:
+            delay = self._host.between(0, LONGEST_LEAVE_US)
+            leave = lambda: self.die(runner, runner.end_status)  # noqa: E731
+            self._host.after(delay, f"leaves {runner.pid}", leave, runner)
+
+    def idle_runners(self) -> list[Process]:
+        """Return the runners that wait for an attempt."""
+        found = self._by_pid.values()
+        return [one for one in found if one.idle and one.alive and not one.attempt]
+
     def run_program(self, process: Process, plan: Plan) -> None:
         """Run a child's program, which forks its own children."""
         process.runs = True
@@ -232,7 +314,11 @@ class Processes:
     # Ends.
 
     def _end(self, process: Process, plan: int) -> None:
-        if plan == process.plans:
+        if plan != process.plans:
+            return
+        if self._may_answer(process):
+            self._answer(process)
+        else:
             self.die(process, process.end_status)
 
     def die(self, process: Process, status: int) -> None:
@@ -290,8 +376,8 @@ class Processes:
         return [one for one in self._trees.get(attempt, ()) if one.alive]
 
     def living(self) -> list[Process]:
-        """Return every live process."""
-        return [one for one in self._by_pid.values() if one.alive]
+        """Return every live process, but for runners without an attempt."""
+        return [one for one in self._by_pid.values() if one.alive and not one.idle]
 
     def exit_status(self, process: Process) -> int | None:
         """Return what the pidfd of a reaped process tells."""

@@ -12,11 +12,14 @@ FEW = {
     "an attempt that could not be forked stays on record as begun": 2,
     "an end has the time of its worker's clock": 5,
     "the keeper takes a missing exit code for success": 5,
-    "a removal of output is forgotten at a crash": 9,
+    "a removal of output is forgotten at a crash": 12,
     "an exit is forgotten before it is committed": 0,
     "a worker is believed about attempts that it was not given": 75,
     "an attempt fails when its machine cannot fork": 2,
-    "exits of an earlier boot are thrown away": 28,
+    "exits of an earlier boot are thrown away": 15,
+    "a runner is handed an attempt while it has another": 4,
+    "the end of a task is told while its orphans live": 3,
+    "the code of a runner's last task is taken for that of the next": 7,
 }
 """With the seed that has found each of them lately; another one may do so tomorrow."""
 
