@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from grass.verbs.calls import enqueue_many_async as enqueue_many_async
     from grass.verbs.calls import jobs as jobs
     from grass.verbs.calls import jobs_async as jobs_async
+    from grass.verbs.calls import map as map  # noqa: A004 -- as `grass.map`
+    from grass.verbs.calls import map_async as map_async
     from grass.verbs.cell_magic import (
         load_ipython_extension as load_ipython_extension,
     )
@@ -75,7 +77,7 @@ _EXPORTED = {
         (
             *("enqueue", "enqueue_array", "enqueue_many", "jobs"),
             *("enqueue_async", "enqueue_array_async", "enqueue_many_async"),
-            "jobs_async",
+            *("jobs_async", "map", "map_async"),
         ),
         "grass.verbs.calls",
     ),

@@ -135,13 +135,13 @@ def test_wrong_calls_are_told_as_on_the_command_line(desk: GrassHome) -> None:
     with pytest.raises(NeverFits, match="has no licence"):
         grass.enqueue(["true"], request={"licence": 1})
     with pytest.raises(UsageError, match="--priority must be a whole number"):
-        grass.enqueue(["true"], priority="x")  # type: ignore[arg-type]
+        grass.enqueue(["true"], priority="x")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="no command was given"):
         grass.enqueue([])
     with pytest.raises(UsageError, match=r"0\.1 is no word"):
         grass.enqueue(["python", "x.py", 0.1])  # type: ignore[list-item]
     with pytest.raises(UsageError, match=r"is no command.*a shell line"):
-        grass.enqueue(print)  # type: ignore[arg-type]
+        grass.enqueue(3)  # type: ignore[call-overload]
     with pytest.raises(NotFound, match="there is no job 999999"):
         grass.jobs(999999)
     with pytest.raises(UsageError, match="there is no directory"):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from functools import cache
 from threading import RLock
 
 from grass.errors import UsageError
@@ -22,7 +23,7 @@ from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import ModuleType
     from typing import Any
 
@@ -48,15 +49,7 @@ class Functions:
         return known[1]
 
     def _add(self, function: Callable[..., Any]) -> int:
-        import cloudpickle
-
-        try:
-            data: bytes = cloudpickle.dumps(function, 5)
-        except Exception as error:
-            raise UsageError(
-                f"`{name_of(function)}` cannot be sent to another process: {error}",
-                "give it what it needs as arguments, or open it inside the function",
-            ) from error
+        data = pickled(function)
         number = self._numbers.setdefault(data, len(self.data))
         if number == len(self.data):
             self.data.append(data)
@@ -70,25 +63,39 @@ class Functions:
         try:
             return number, *payloads.dump((number, task.args, more))
         except Exception as error:
-            raise _unpicklable(task) from error
+            raise unpicklable(task.name, task.args, task.more or {}) from error
 
 
-def _unpicklable(task: Task) -> UsageError:
+def pickled(function: Callable[..., Any]) -> bytes:
+    """Return the bytes of a function."""
+    import cloudpickle
+
+    try:
+        data: bytes = cloudpickle.dumps(function, 5)
+    except Exception as error:
+        raise UsageError(
+            f"`{name_of(function)}` cannot be sent to another process: {error}",
+            "give it what it needs as arguments, or open it inside the function",
+        ) from error
+    return data
+
+
+def unpicklable(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> UsageError:
     """Name the argument that cannot be pickled."""
-    named = [*enumerate(task.args, 1), *(task.more or {}).items()]
-    for name, value in named:
+    named: list[tuple[int | str, Any]] = [*enumerate(args, 1), *more.items()]
+    for place, value in named:
         try:
             _, descriptor = payloads.dump(value)
         except Exception as error:  # noqa: BLE001 -- whatever a class raises
-            shown = f"argument {name}" if isinstance(name, int) else f"`{name}=`"
+            shown = f"argument {place}" if isinstance(place, int) else f"`{place}=`"
             kind = type(value).__name__
             return UsageError(
-                f"{shown} of `{task.name}`, a {kind}, cannot be pickled: {error}",
+                f"{shown} of `{name}`, a {kind}, cannot be pickled: {error}",
                 "a plain function runs in another process; pass what makes the object",
             )
         if descriptor is not None:
             os.close(descriptor)
-    return UsageError(f"the arguments of `{task.name}` cannot be pickled")
+    return UsageError(f"the arguments of `{name}` cannot be pickled")
 
 
 _registering = RLock()
@@ -140,4 +147,10 @@ def _folders_of(module: ModuleType) -> set[str]:
     paths = list(getattr(module, "__path__", None) or ())
     if not paths:
         paths = [getattr(module, "__file__", None) or os.devnull]
-    return {os.path.realpath(os.path.dirname(path)) for path in paths}
+    return {_folder_of(path) for path in paths}
+
+
+@cache
+def _folder_of(path: str) -> str:
+    """Return where a file is; to look that up takes longer than most functions."""
+    return os.path.realpath(os.path.dirname(path))

@@ -1,14 +1,15 @@
 """Enqueue jobs, and find them: what `import grass` gives a program to begin with.
 
 The first argument of `enqueue` decides what runs: words are a program with its
-arguments, one text is a shell line.
+arguments, one text is a shell line, and a function is called in a process of its own.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
 
 from grass.cli.parsing import job_options
 from grass.cli.parsing.enqueue_line import EnqueueLine, asked
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from grass.cli.parsing.options import Option, Values
     from grass.client.json_codec import Document
     from grass.verbs.keywords import ArrayOptions, JobOptions
+    from grass.verbs.task_jobs import TaskCall
 
     Command = Iterable[str | os.PathLike[str]] | str
     """Words of a program, or a shell line."""
@@ -41,16 +43,47 @@ OPTIONS = (
 ARRAY_OPTIONS = (*OPTIONS, job_options.ARRAY, *job_options.OF_ARRAYS)
 
 
-def enqueue(command: Command, **options: Unpack[JobOptions]) -> Job:
+@overload
+def enqueue(command: Command, **options: Unpack[JobOptions]) -> Job: ...
+@overload
+def enqueue(command: Callable[..., Any], *args: object, **options: object) -> Job: ...
+def enqueue(command: Command | Callable[..., Any], *args: Any, **options: Any) -> Job:
     """Add a job and return it once it is durable.
 
-    Words are a program and its arguments, a text is a shell line; both run in the
-    directory and with the environment of this process. The keywords are the options of
-    `grass enqueue`: `request={"gpu": 0.5}`, `name="a"`, `after=[other]`.
+    Words are a program and its arguments, a text is a shell line. A function is called
+    with the arguments that follow it, and `job.result()` is what it returns:
+    `enqueue(train, lr=0.1, request={"gpu": 0.5})`. All run in the directory and with
+    the environment of this process. The keywords are the options of `grass enqueue`:
+    `request={"gpu": 0.5}`, `name="a"`, `after=[other]`; any other is the function's.
     """
+    if callable(command):
+        # Imported on use: most programs enqueue commands.
+        from grass.verbs import task_jobs
+
+        own, options = task_jobs.split_keywords(command, options)
+        calls = task_jobs.calls_of(command, [(args, own)])
+        return _enqueue_calls(task_jobs.enqueue_tasks, calls, options)[0]
+    if args:
+        raise UsageError("only a function has arguments", "give words as a list")
     with Caller(broker=options.get("broker")) as client:
         first = _enqueue_line(client, OPTIONS, command, {**options})["first"]
         return Job(first, options.get("broker"), client.job(first))
+
+
+def map(
+    function: Callable[..., Any], items: Iterable[Any], **options: Unpack[ArrayOptions]
+) -> Jobs:
+    """Add a call of a function for each item, as the members of one array.
+
+    All or none. `results()` of what is returned has what they return, in the order of
+    the items: `map(score, paths, request={"cpu": 2}, at_most=8).results()`.
+    """
+    from grass.verbs import task_jobs
+
+    calls = task_jobs.calls_of(function, (((item,), {}) for item in items))
+    if not calls:
+        return Jobs((), options.get("broker"))
+    return _enqueue_calls(task_jobs.enqueue_array_of_tasks, calls, {**options})
 
 
 def enqueue_array(
@@ -100,9 +133,26 @@ def jobs(*selectors: int | str | Selected, broker: str | None = None) -> Jobs:
 
 
 enqueue_async = in_coroutines(enqueue)
+map_async = in_coroutines(map)
 enqueue_array_async = in_coroutines(enqueue_array)
 enqueue_many_async = in_coroutines(enqueue_many)
 jobs_async = in_coroutines(jobs)
+
+
+def _enqueue_calls(
+    add: Callable[[Caller, Sequence[TaskCall], Document], Document],
+    calls: Sequence[TaskCall],
+    options: dict[str, Any],
+) -> Jobs:
+    """Add calls of a function, with options of their jobs."""
+    values = as_values(ARRAY_OPTIONS, options)
+    fields = settings(values, values.text("queue"))
+    broker = options.get("broker")
+    with Caller(broker=broker) as client:
+        check_paths(client, fields)
+        added = add(client, calls, fields)
+    _give_hint(added, values)
+    return _added(added, broker)
 
 
 def _enqueue_line(

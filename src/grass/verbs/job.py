@@ -162,6 +162,18 @@ class Job(Selected):
             self._document = client.job(self.id)
         return self
 
+    def result(self, timeout: Duration | None = None) -> Any:  # noqa: ANN401
+        """Return what its function returned, or raise what that raised.
+
+        Waits for its end; raises `TimedOut` if that takes longer. Also in another
+        program, and later: a result is kept as long as its job. One that somebody else
+        enqueued is refused, as reading it would run their code.
+        """
+        from grass.verbs.task_jobs import read_result
+
+        with self._caller() as client:
+            return read_result(client, self.id, seconds_of(timeout))
+
     def explain(self) -> str:
         """Say why it waits, or how it ended, as `grass explain` does."""
         from grass.cli.printing.explanation import explained
@@ -226,6 +238,7 @@ class Job(Selected):
 
     refresh_async = in_coroutines(refresh)
     wait_async = in_coroutines(wait)
+    result_async = in_coroutines(result)
     explain_async = in_coroutines(explain)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from grass.client.id_ranges import as_ranges
-from grass.errors import NotFound
+from grass.errors import NotFound, UsageError
 from grass.verbs.calling import in_coroutines
 from grass.verbs.job import Job, seconds_of
 from grass.verbs.selected import Selected
@@ -83,6 +83,25 @@ class Jobs(Selected, Sequence[Job]):
             self._read_from(self._jobs[0])
         return self
 
+    def result(self, timeout: Duration | None = None) -> Any:  # noqa: ANN401
+        """Return what the function of the one job here returned; see `Job.result`."""
+        if len(self._jobs) != 1:
+            raise UsageError(f"these are {len(self):,} jobs", "results() has all")
+        return self._jobs[0].result(timeout)
+
+    def results(self, timeout: Duration | None = None) -> list[Any]:
+        """Return what their functions returned, in order, once all have ended.
+
+        Raises what the first of them raised that has not succeeded.
+        """
+        from grass.verbs.task_jobs import read_result
+
+        if not self._jobs:
+            return []
+        with self._caller() as client:
+            client.wait(self.selectors, seconds_of(timeout))
+            return [read_result(client, job.id) for job in self._jobs]
+
     def _read_from(self, job: Job) -> None:
         """Read a job and those that follow it, if nothing is known of them yet."""
         at = bisect_left(self._jobs, job.id, key=lambda one: one.id)
@@ -103,3 +122,5 @@ class Jobs(Selected, Sequence[Job]):
 
     refresh_async = in_coroutines(refresh)
     wait_async = in_coroutines(wait)
+    result_async = in_coroutines(result)
+    results_async = in_coroutines(results)

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from grass.cli.parsing.options import Option
 
-FUNCTIONS = (calls.enqueue, calls.enqueue_array, calls.enqueue_many, calls.jobs)
+FUNCTIONS = (
+    *(calls.enqueue, calls.map, calls.enqueue_array, calls.enqueue_many),
+    calls.jobs,
+)
 _OPENING = """# Python
 
 What `import grass` gives to enqueue jobs and to steer them;

@@ -1,0 +1,212 @@
+"""Python functions as jobs: uploading them, enqueueing calls, reading results.
+
+What a job needs is uploaded before the enqueue that names it, and only if the broker
+does not have it. A function that this process has enqueued before is taken to be there;
+where it is not any more, the broker says so and it is uploaded again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from grass.errors import MissingBlob, NoResult, NotFound, Refused, TooLarge, UsageError
+from grass.tasks.errors import TaskLost
+from grass.tasks.task import name_of
+from grass.verbs.keywords import JobOptions
+from grass.verbs.packing import (
+    PYTHON,
+    Packed,
+    blob_reference,
+    check_owner,
+    inline,
+    pack_arguments,
+    pack_function,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from grass.client.client import Client
+    from grass.client.json_codec import Document
+
+MOST_INLINE_TOGETHER = 32 * 2**20
+"""In bytes: where arguments of one call are more, only tiny ones travel in it."""
+TINY = 256
+_TRIES = 3
+_uploaded: dict[str, set[str]] = {}
+"""By broker: blobs that this process has uploaded, or that were there."""
+
+
+class TaskCall(NamedTuple):
+    """One call of a function that is to be a job."""
+
+    function: Packed
+    arguments: Packed
+    fields: Document
+    """What else its job is given, as documents of the API have it."""
+
+
+def enqueue_tasks(
+    client: Client, calls: Sequence[TaskCall], defaults: Document
+) -> Document:
+    """Add a job for each call, all or none; return the reply of the broker."""
+    request = _Request(client, calls)
+    jobs = [
+        {**one.fields, "task": request.task(one.function), "arguments": text}
+        for one, text in zip(calls, request.arguments, strict=True)
+    ]
+    return request.sent(lambda: client.enqueue_jobs(jobs, defaults))
+
+
+def enqueue_array_of_tasks(
+    client: Client, calls: Sequence[TaskCall], defaults: Document
+) -> Document:
+    """Add calls of one function as the members of an array."""
+    request = _Request(client, calls)
+    jobs = [{**calls[0].fields, "task": request.task(calls[0].function)}]
+    return request.sent(
+        lambda: client.enqueue_jobs(jobs, defaults, None, request.arguments)
+    )
+
+
+class _Request:
+    """The blobs that a call names, and their upload."""
+
+    def __init__(self, client: Client, calls: Sequence[TaskCall]) -> None:
+        self._client = client
+        self._blobs: dict[str, Packed] = {}
+        self._names: dict[int, str] = {}
+        small = sum(one.arguments.size for one in calls)
+        most = TINY if small > MOST_INLINE_TOGETHER else None
+        self.arguments = [self._arguments(one.arguments, most) for one in calls]
+        self._known = _uploaded.setdefault(client.peer, set())
+
+    def task(self, function: Packed) -> Document:
+        """Return the function of a job as a request has it."""
+        name = self._names.get(id(function))
+        if name is None:
+            name = self._names[id(function)] = function.name
+            self._blobs[name] = function
+        task: Document = {"function": name, "python": PYTHON, "name": function.title}
+        if not self._client.remote:
+            task["interpreter"] = sys.executable
+        return task
+
+    def _arguments(self, packed: Packed, most: int | None) -> str:
+        text = inline(packed) if most is None or packed.size <= most else None
+        if text is not None:
+            return text
+        name = packed.name
+        self._blobs[name] = packed
+        return blob_reference(name)
+
+    def sent(self, send: Callable[[], Document]) -> Document:
+        """Upload what is not there, and make the call; again if something is gone."""
+        for tries in range(_TRIES):
+            names = [name for name in self._blobs if name not in self._known]
+            if names:
+                self._upload(names)
+            try:
+                return send()
+            except MissingBlob:
+                self._known.difference_update(self._blobs)
+                if tries == _TRIES - 1:
+                    raise
+        raise AssertionError
+
+    def _upload(self, names: list[str]) -> None:
+        client = self._client
+        try:
+            reply = client.missing_blobs(names)
+        except NotFound:
+            raise Refused(
+                f"{client.peer} has an older grass, which runs no Python functions",
+                "install the same version there",
+            ) from None
+        for name in reply["missing"]:
+            blob = self._blobs[name]
+            if blob.size > reply["largest"]:
+                raise _too_large(blob, reply["largest"])
+            client.add_blob(name, blob.pieces)
+        self._known.update(names)
+
+
+def _too_large(blob: Packed, largest: int) -> TooLarge:
+    return TooLarge(
+        f"{blob.what}: {blob.size:,} bytes, and the broker takes {largest:,}",
+        "its setting tasks.largest says how many; pass the path of a file instead",
+    )
+
+
+def read_result(client: Client, job: int, timeout_s: float | None = None) -> Any:  # noqa: ANN401
+    """Return what a task returned once it has ended, or raise what it raised.
+
+    Only results of the caller's own jobs are unpickled.
+    """
+    try:
+        headers, content = client.result(job, timeout_s)
+    except NoResult as error:
+        raise _lost(client, job) or error from None
+    check_owner(headers, job)
+    return unpacked(content, job)
+
+
+def _lost(client: Client, job: int) -> TaskLost | None:
+    """Return the error of a task that is lost; None: it is not."""
+    try:
+        known = client.job(job)
+    except NotFound:
+        return None
+    if known["state"] != "lost":
+        return None
+    because = f": {known['reason']}" if known["reason"] else ""
+    return TaskLost(f"`{known['name']}`, job {job}, is lost{because}")
+
+
+def split_keywords(
+    function: Callable[..., Any], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell what of the keywords is the function's, and what are options of its job."""
+    options = {name: given[name] for name in given if name in _OPTIONS}
+    own = {name: given[name] for name in given if name not in _OPTIONS}
+    for name in options:
+        if name in _parameters(function):
+            raise UsageError(
+                f"`{name}=` is an option of a job, and a parameter of"
+                f" `{name_of(function)}` as well",
+                f"give the function its own with functools.partial(..., {name}=...)",
+            )
+    return own, options
+
+
+def calls_of(
+    function: Callable[..., Any],
+    arguments: Iterable[tuple[tuple[Any, ...], Mapping[str, Any]]],
+) -> list[TaskCall]:
+    """Pack calls of one function."""
+    packed = pack_function(function)
+    return [
+        TaskCall(packed, pack_arguments(packed.title, args, kwargs), {})
+        for args, kwargs in arguments
+    ]
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    """Return the parameters that a call may give, without those that are bound."""
+    bound: set[str] = set()
+    while isinstance(function, partial):
+        bound |= function.keywords.keys()
+        function = function.func
+    try:
+        known = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return set()
+    return set(known) - bound
+
+
+_OPTIONS = frozenset(JobOptions.__annotations__)
