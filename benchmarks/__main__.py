@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from benchmarks.backlog import backlog
 from benchmarks.bulk import bulk
-from benchmarks.command_line import command_line
+from benchmarks.command_line import command_line, imports
 from benchmarks.figures import Benchmark
 from benchmarks.fleet import fleet
 from benchmarks.followers import followers
@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "throughput": throughput,
     "gap": gap,
     "cli": command_line,
+    "imports": imports,
     "bulk": bulk,
     "placement": placement,
     "backlog": backlog,

@@ -1,4 +1,4 @@
-"""What `grass enqueue` costs in a shell, against starting Python at all.
+"""What `grass enqueue` and `import grass` cost, against what Python costs anyway.
 
 Pairs, one command right after the other and the first of them by turns, with the
 console script and the interpreter of the environment that runs this. The package is
@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import grass
@@ -19,6 +20,7 @@ from benchmarks.fresh_home import environment_of, fresh_home
 from benchmarks.sizes import Sizes
 
 _GRASS, _PYTHON = "grass enqueue -- true", "python -c pass"
+_IMPORT, _ASYNCIO = "import grass", "import asyncio"
 
 
 def command_line(sizes: Sizes) -> Benchmark:
@@ -42,21 +44,43 @@ def command_line(sizes: Sizes) -> Benchmark:
     )
 
 
+def imports(sizes: Sizes) -> Benchmark:
+    """Return the pairs of two imports as one contender."""
+    pairs = sizes.command_pairs
+    claim = Claim(
+        "`python -c 'import grass'` against `import asyncio`",
+        lambda f: f[_IMPORT] / f[_ASYNCIO],
+        bar=1.5,
+        goal=1.0,
+        unit="x",
+        at_most=True,
+    )
+    commands = {one: [sys.executable, "-c", one] for one in (_IMPORT, _ASYNCIO)}
+    notes = [f"{pairs} pairs a round, medians, with the start of the interpreter"]
+    run = partial(_medians, commands, pairs, dict(os.environ))
+    return Benchmark("imports", [run], [claim], "ms", notes)
+
+
 def _both(pairs: int) -> Figures:
     script = str(Path(sys.executable).parent / "grass")
     commands = {
         _GRASS: [script, "enqueue", "--", "true"],
         _PYTHON: [sys.executable, "-c", "pass"],
     }
-    taken: dict[str, list[float]] = {name: [] for name in commands}
-    compileall.compile_dir(Path(grass.__file__).parent, quiet=1)
     with fresh_home(slots=1) as fresh:
         fresh.client.pause()
-        environment = environment_of(fresh)
-        for number in range(pairs):
-            names = list(commands) if number % 2 else list(reversed(commands))
-            for name in names:
-                taken[name].append(_milliseconds(commands[name], environment))
+        return _medians(commands, pairs, environment_of(fresh))
+
+
+def _medians(
+    commands: dict[str, list[str]], pairs: int, environment: dict[str, str]
+) -> Figures:
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    compileall.compile_dir(Path(grass.__file__).parent, quiet=1)
+    for number in range(pairs):
+        names = list(commands) if number % 2 else list(reversed(commands))
+        for name in names:
+            taken[name].append(_milliseconds(commands[name], environment))
     return {name: statistics.median(values) for name, values in taken.items()}
 
 
