@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
-    from grass.tasks.executor import Asked
+    from grass.resource import Asked
 
 
 class TaskBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import grass as grain
-from grass.errors import NeverFits, UsageError
+from grass.errors import NeverFits
 from grass.resource import ZERO, Cores, Memory, Node, WTime
 from tests.tasks.functions import Critical, Temporary, add, held, pid
 
@@ -361,26 +361,6 @@ def test_what_can_never_be_met_is_refused_at_once(backend: str) -> None:
             await grain.exec1(Cores(3), double, 1)
 
     grain.run_combine(main, [], Cores(2), backend=backend)
-
-
-def test_each_wrong_use_is_a_sentence_with_the_next_step(backend: str) -> None:
-    with pytest.raises(UsageError, match="call `run_combine"):
-        grain.open_waitgroup()
-    with pytest.raises(UsageError, match=r"write \[\] for them"):
-        grain.run_combine(anyio.sleep_forever, ["node1:7501"])
-
-    async def main() -> None:
-        group = grain.open_waitgroup()
-        with pytest.raises(UsageError, match="async with open_waitgroup"):
-            group.submit(ZERO, double, 1)
-        async with group:
-            pass
-        with pytest.raises(UsageError, match="entered already"):
-            await group.__aenter__()
-        with pytest.raises(UsageError, match="runs already"):
-            grain.run_combine(main)
-
-    grain.run_combine(main, backend=backend)
 
 
 def test_an_executor_runs_in_a_plain_block(backend: str) -> None:

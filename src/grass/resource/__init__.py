@@ -34,6 +34,10 @@ from grass.resource.kinds import (
 from grass.resource.parts import ZERO, Resource, combined
 from grass.resource.wall_time import WTime
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.resource.kinds import Asked as Asked
+
 __all__ = [
     "CPU",
     "ONE_INSTANCE",

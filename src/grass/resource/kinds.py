@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from grass.errors import UsageError
 from grass.model.amount_text import WHOLE, amount_text, decimal_text
 from grass.model.amounts import decimal_number, request_amount
 from grass.model.resources import Allocation, Capacity, Request, Units, unit_order
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Amount = float | str
+    Asked = Resource | Mapping[str, Amount] | None
 
 
 class Kind(Resource):
@@ -103,7 +105,8 @@ class Cores(Kind):
     """CPU cores: so many, as in `Cores(3)`, or named ones, as in `Cores([6, 7, 9])`."""
 
     def __init__(self, N: float | Iterable[int]) -> None:  # noqa: N803 -- Grain's name
-        names = sorted(N) if isinstance(N, Iterable) else None
+        is_list = isinstance(N, Iterable) and not isinstance(N, str)
+        names = sorted(N) if is_list else None  # type: ignore[arg-type]
         super().__init__("cpu", N if names is None else len(names))  # type: ignore[arg-type]
         self._is_named = names is not None
         self._cores = None if names is None else set(names)
@@ -169,6 +172,8 @@ def counted(res: Resource) -> Request:
 def request_of(res: Resource) -> Request | None:
     """Return what is asked for, if Grass counts all of it; otherwise None."""
     found = []
+    if not isinstance(res, Resource):
+        raise no_resource(res)
     for name, part in res.parts.items():
         if not isinstance(part, Kind):
             return None
@@ -210,11 +215,13 @@ def part_of(kind: str, amount: Amount, units: list[str]) -> Kind:
 _CLASSES = {"ram": Memory, "gpu": Gpu, "vram": Vram}
 
 
-def resource_from(asked: Resource | Mapping[str, Amount] | None) -> Resource:
+def resource_from(asked: Asked) -> Resource:
     """Read what is asked for, such as `{"gpu": 0.5}`; None is one core."""
     if isinstance(asked, Resource):
         return asked
     amounts = {"cpu": 1} if asked is None else asked
+    if not isinstance(amounts, Mapping):
+        raise no_resource(asked)
     parts = {
         kind: Cores(amount)  # type: ignore[arg-type]
         if kind == "cpu"
@@ -222,3 +229,11 @@ def resource_from(asked: Resource | Mapping[str, Amount] | None) -> Resource:
         for kind, amount in amounts.items()
     }
     return combined(parts)
+
+
+def no_resource(given: object) -> UsageError:
+    """Return the error of what is no resource."""
+    return UsageError(
+        f"{given!r} is no resource",
+        "say first what a task asks for: `Cores(1)`, `Gpu(0.5) & Memory(8)`, `ZERO`",
+    )

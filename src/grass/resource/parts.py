@@ -40,6 +40,8 @@ class Resource:
 
     def __and__(self, other: Resource) -> Resource:
         """Combine resources of different kinds."""
+        if not isinstance(other, Resource):
+            return NotImplemented
         for name in self._parts:
             if name in other._parts:
                 raise ValueError(
@@ -63,18 +65,26 @@ class Resource:
 
     def __ge__(self, other: Resource) -> bool:
         """Tell whether the other is affordable."""
+        if not isinstance(other, Resource):
+            return NotImplemented
         return self.request(other)
 
     def __le__(self, other: Resource) -> bool:
         """Tell whether the other can afford this."""
+        if not isinstance(other, Resource):
+            return NotImplemented
         return other.request(self)
 
     def __gt__(self, other: Resource) -> bool:
         """Tell whether the other cannot afford this."""
+        if not isinstance(other, Resource):
+            return NotImplemented
         return not other.request(self)
 
     def __lt__(self, other: Resource) -> bool:
         """Tell whether the other is not affordable."""
+        if not isinstance(other, Resource):
+            return NotImplemented
         return not self.request(other)
 
     def __eq__(self, other: object) -> bool:

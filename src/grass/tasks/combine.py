@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from functools import partial
+from importlib.util import find_spec
 
 import anyio
 
 from grass.errors import UsageError
+from grass.resource import resource_from
 from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session, current
-from grass.tasks.task import Options
+from grass.tasks.task import Options, awaited, check_is_function
 from grass.tasks.wait_group import open_waitgroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from grass.resource import Resource
+    from grass.resource import Asked, Resource
     from grass.tasks.program_units import ProgramUnits
 
     Main = Callable[[], Awaitable[Any]]
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 def run_combine(
     subtasks: Main | Iterable[Main],
     addresses: Iterable[str] = (),
-    rpw: Resource | None = None,
+    rpw: Asked = None,
     *,
     backend: str | None = None,
     **options: Any,  # noqa: ANN401
@@ -45,11 +48,25 @@ def run_combine(
         raise UsageError(
             "`run_combine` runs already", "use `open_waitgroup` and `start_subtask`"
         )
+    if not callable(subtasks):
+        subtasks = _functions(subtasks)
     main = partial(_main, subtasks, Options().changed(**options))
+    has = None if rpw is None else resource_from(rpw)
     if _is_in_loop():
-        return _run_in_loop(main, rpw)
-    with ProgramBlock(rpw) as program:
-        return anyio.run(main, program, backend=backend or chosen_backend())
+        return _run_in_loop(main, has)
+    loop = chosen_backend(backend)
+    with ProgramBlock(has) as program:
+        return anyio.run(main, program, backend=loop)
+
+
+def _functions(subtasks: Iterable[Main]) -> list[Main]:
+    """Read several functions."""
+    if not isinstance(subtasks, Iterable):
+        check_is_function(subtasks)
+    functions = list(subtasks)
+    for one in functions:
+        check_is_function(one)
+    return functions
 
 
 def check_addresses(addresses: Iterable[str]) -> None:
@@ -76,9 +93,9 @@ async def _main(
     async with Session(program, options):
         try:
             if callable(subtasks):
-                value = await subtasks()
+                value = await awaited(subtasks)
             else:
-                value = await _side_by_side(list(subtasks))
+                value = await _side_by_side(subtasks)
         except Exception as error:  # noqa: BLE001 -- raised below, outside of our group
             failed = error
     if failed is not None:
@@ -86,16 +103,22 @@ async def _main(
     return value
 
 
-async def _side_by_side(subtasks: list[Main]) -> list[Any]:
+async def _side_by_side(subtasks: Iterable[Main]) -> list[Any]:
     async with open_waitgroup() as group:
         for subtask in subtasks:
             group.start_subtask(subtask)
     return group.results
 
 
-def chosen_backend() -> str:
-    """Return trio if the program has loaded it, otherwise asyncio."""
-    return "trio" if "trio" in sys.modules else "asyncio"
+def chosen_backend(backend: str | None) -> str:
+    """Return what was asked for; else trio if the program has loaded it, or asyncio."""
+    if backend is None:
+        return "trio" if "trio" in sys.modules else "asyncio"
+    if backend not in ("asyncio", "trio"):
+        raise UsageError(f"there is no backend `{backend}`", "asyncio or trio")
+    if backend == "trio" and find_spec("trio") is None:
+        raise UsageError("trio is not installed", "`pip install trio`")
+    return backend
 
 
 def _is_in_loop() -> bool:

@@ -28,15 +28,14 @@ from grass.tasks.task import Options, is_async, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from grass.resource import Resource
+    from grass.resource import Asked
     from grass.tasks.functions import Snapshot
     from grass.tasks.program_units import ProgramUnits
     from grass.tasks.task import Task
 
-    Asked = Resource | Mapping[str, float | str] | None
     Call = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ import math
 import anyio
 import anyio.lowlevel
 
+from grass.resource import resource_from
 from grass.tasks.combine import check_addresses, run_combine
 from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream
 
-    from grass.resource import Resource
+    from grass.resource import Asked, Resource
     from grass.tasks.task import Task
 
 
@@ -35,7 +36,7 @@ class GrainExecutor:
     def __init__(
         self,
         addresses: Iterable[str] = (),
-        rpw: Resource | None = None,
+        rpw: Asked = None,
         *,
         backend: str | None = None,
         **options: Any,  # noqa: ANN401
@@ -43,7 +44,8 @@ class GrainExecutor:
         check_addresses(addresses)
         # Grain's executor is given a nursery; this one has its own.
         options.pop("_n", None)
-        self._rpw, self._backend, self._given = rpw, backend, options
+        self._rpw = None if rpw is None else resource_from(rpw)
+        self._backend, self._given = backend, options
         self._calls: list[tuple[Resource, Callable[..., Any], Any, Any]] = []
         self._group: _Numbered | None = None
         self._count = 0

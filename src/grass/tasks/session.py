@@ -23,7 +23,7 @@ from grass.tasks.children.children import Children
 from grass.tasks.core.task_units import HERE, Ask, Start, TaskUnits
 from grass.tasks.errors import TaskLost
 from grass.tasks.progress import show_progress
-from grass.tasks.task import Options, Task
+from grass.tasks.task import Options, Task, check_is_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Session:
         """Have a task wait for its units; refuse one that can never have them."""
         task = Task(owner, options, function, args, more)
         task.ask = self._ask(task, res)
+        check_is_function(function)
         self._count += 1
         task.number = self._count
         if task.is_async and task.ask is _NOTHING:

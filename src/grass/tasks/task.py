@@ -7,6 +7,8 @@ from functools import partial
 from types import FunctionType
 from typing import Protocol
 
+from grass.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,6 +148,37 @@ def is_async(function: object) -> bool:
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 -- is it a coroutine function
+    )
+
+
+async def awaited(
+    function: Callable[..., Any],
+    /,
+    *args: Any,  # noqa: ANN401
+    **kwargs: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Return what a coroutine function returns; refuse any other."""
+    coroutine = function(*args, **kwargs)
+    if not hasattr(coroutine, "__await__"):
+        raise UsageError(
+            f"`{name_of(function)}` is no coroutine function",
+            "write `async def`, or submit it as a task",
+        )
+    return await coroutine
+
+
+def check_is_function(function: object) -> None:
+    """Refuse what cannot be called, such as a coroutine that was made already."""
+    if callable(function):
+        return
+    if inspect.iscoroutine(function):
+        name = function.__qualname__
+        raise UsageError(
+            f"`{name}` was called already",
+            f"give the function, then its arguments: `{name}, 1`, not `{name}(1)`",
+        )
+    raise UsageError(
+        f"{function!r} is no function", "give a function, then its arguments"
     )
 
 

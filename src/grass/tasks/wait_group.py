@@ -16,7 +16,7 @@ from grass.errors import UsageError
 from grass.resource import ZERO
 from grass.tasks.coroutines import Coroutines, own_cancellation
 from grass.tasks.session import session_for
-from grass.tasks.task import name_of
+from grass.tasks.task import awaited, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class WaitGroup(Submitting):
         self._tasks: list[Task | _Subtask] = []
         self._open: dict[int, Task | _Subtask] = {}
         self._all_done: anyio.Event | None = None
-        self._is_entered = False
+        self._is_entered = self._has_ended = False
 
     def options(self, **options: Any) -> Submitting:  # noqa: ANN401
         """Return what submits to this group with other options.
@@ -126,6 +126,7 @@ class WaitGroup(Submitting):
             except BaseException as raised:  # noqa: BLE001 -- passed on to the task group
                 error, kind, traceback = raised, type(raised), raised.__traceback__
         if error is None:
+            self._has_ended = True
             self.results = [task.value for task in self._tasks]
             return await self._group.__aexit__(None, None, None)
         self._group.cancel_scope.cancel()
@@ -136,6 +137,7 @@ class WaitGroup(Submitting):
             # A coroutine may have submitted more while it was cancelled, and one that
             # was cancelled before its first step has given nothing back.
             await self._cancel_all()
+            self._has_ended = True
             for task in self._waited_for():
                 self._session.drop(task)
 
@@ -148,11 +150,7 @@ class WaitGroup(Submitting):
         kwargs: dict[str, Any],
     ) -> None:
         """Add a task."""
-        if not self._is_entered:
-            raise UsageError(
-                "this wait-group was not entered",
-                "write `async with open_waitgroup() as wg:`",
-            )
+        self._check_is_open()
         place = len(self._tasks)
         task = self._session.submit(self, options, res, fn, args, kwargs)
         task.place = place
@@ -163,10 +161,23 @@ class WaitGroup(Submitting):
         self, fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Run a coroutine function as part of this group."""
+        self._check_is_open()
         subtask = _Subtask(len(self._tasks))
         self._tasks.append(subtask)
         self._open[subtask.place] = subtask
         self._group.start_soon(self._run_subtask, subtask, fn, args, kwargs)
+
+    def _check_is_open(self) -> None:
+        if not self._is_entered:
+            raise UsageError(
+                "this wait-group was not entered",
+                "write `async with open_waitgroup() as wg:`",
+            )
+        if self._has_ended:
+            raise UsageError(
+                "the block of this wait-group has ended",
+                "submit inside of it, or open another with `open_waitgroup()`",
+            )
 
     @property
     def is_cancelled(self) -> bool:
@@ -199,7 +210,7 @@ class WaitGroup(Submitting):
         kwargs: dict[str, Any],
     ) -> None:
         try:
-            subtask.value = await fn(*args, **kwargs)
+            subtask.value = await awaited(fn, *args, **kwargs)
         except CancelledError as error:
             raise own_cancellation(name_of(fn), error) from error
         self._close(subtask.place)
@@ -306,8 +317,12 @@ async def load_cache_or_exec1(
     it has the result, and the result. It is a task that asks for `fn.cache_res`; where
     that is `ZERO` it is called here, and one that raises has nothing.
     """
-    cache_fn: Function = fn.cache_fn  # type: ignore[attr-defined]
     cache_res = getattr(fn, "cache_res", ZERO)
+    if not hasattr(fn, "cache_fn"):
+        raise UsageError(
+            f"`{name_of(fn)}` has no `cache_fn`", "set it, or call `exec1`"
+        )
+    cache_fn: Function = fn.cache_fn
     bound = inspect.signature(fn).bind(*args, **kwargs)
     bound.apply_defaults()
     missing = inspect.signature(cache_fn).parameters.keys() - bound.arguments.keys()

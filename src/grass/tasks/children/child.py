@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
     from grass.tasks.task import Task
 
+_PROGRAM = """
+import pickle, sys
+sys.path[:] = pickle.loads(bytes.fromhex(sys.argv[4]))
+from grass.tasks.children.child_main import main
+main()
+"""
 _LEAVING_S = 2.0
 """How long a child may take to leave by itself."""
 
@@ -255,7 +261,8 @@ def _started(
     path = pickle.dumps(sys.path, 5).hex()
     words = [str(line.fileno()), str(tokens), str(os.getpid()), path]
     return subprocess.Popen(
-        [sys.executable, "-m", "grass.tasks.children.child_main", *words],
+        # What lies in the current directory is not meant, unless the program means it.
+        [sys.executable, "-P", "-c", _PROGRAM, *words],
         stdin=subprocess.DEVNULL,
         pass_fds=(line.fileno(), tokens),
         env={**os.environ, **variables},

@@ -19,6 +19,7 @@ import time
 import traceback
 from collections import deque
 
+from grass.errors import UsageError
 from grass.tasks import variables
 from grass.tasks.children import payloads
 from grass.tasks.children.frames import (
@@ -33,6 +34,7 @@ from grass.tasks.children.frames import (
     encoded,
     send_with,
 )
+from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,12 +117,13 @@ class Child:
             function = self._functions[number]
             if isinstance(function, BaseException):
                 raise function
-            value = function(*args, **dict(more))
-            data, descriptor = payloads.dump(value)
+            data, descriptor = _dumped(function, function(*args, **dict(more)))
             kind = RESULT
         except BaseException as error:  # noqa: BLE001 -- it is the task's, and sent back
             kind, data, descriptor = ERROR, _dumped_error(error), None
-        sys.stdout.flush()
+        # The function may have closed it.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            sys.stdout.flush()
         self._send(kind, frame.number, data, descriptor, time.perf_counter() - began)
 
     def _send(
@@ -143,6 +146,15 @@ def _loaded(data: bytes) -> Callable[..., Any] | BaseException:
     return function
 
 
+def _dumped(function: Callable[..., Any], value: object) -> tuple[bytes, int | None]:
+    try:
+        return payloads.dump(value)
+    except Exception as error:
+        name, kind = name_of(function), type(value).__name__
+        text = f"the result of `{name}`, a {kind}, cannot be pickled: {error}"
+        raise UsageError(text, "return what it can be made of") from error
+
+
 def _dumped_error(error: BaseException) -> bytes:
     """Return an exception with its traceback as text; or text alone."""
     shown = "".join(traceback.format_exception(error))
@@ -162,7 +174,6 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return
-    sys.path[:] = pickle.loads(bytes.fromhex(sys.argv[4]))  # noqa: S301
     sys.argv[:] = sys.argv[:1]
     variables.in_child.set(True)
     child = Child(socket.socket(fileno=line_number), tokens)
@@ -170,7 +181,3 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         child.serve()
-
-
-if __name__ == "__main__":
-    main()

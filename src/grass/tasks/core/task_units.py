@@ -93,7 +93,10 @@ class TaskUnits:
     def _checked(self, ask: Ask) -> Ask:
         if not self.can_be_met(ask):
             asked = request_text(ask.request)
-            raise NeverFits(f"{asked} is more than this program has: {self.text()}")
+            raise NeverFits(
+                f"{asked} is more than this program has: {self.text()}",
+                "ask for less, or name more in `rpw` of `run_combine`",
+            )
         return ask
 
     def ask(self, res: Resource, priority: int = 0) -> Ask:
