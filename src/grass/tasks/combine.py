@@ -56,7 +56,20 @@ def run_combine(
         return _run_in_loop(main, has)
     loop = chosen_backend(backend)
     with ProgramBlock(has) as program:
-        return anyio.run(main, program, backend=loop)
+        try:
+            return anyio.run(main, program, backend=loop)
+        except (KeyboardInterrupt, BaseExceptionGroup) as error:
+            if _is_interrupt(error):
+                # Without what was cancelled by it: that tells nothing.
+                raise KeyboardInterrupt from None
+            raise
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Tell whether this is Ctrl-C alone, which trio puts into groups."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(KeyboardInterrupt)[1] is None
+    return isinstance(error, KeyboardInterrupt)
 
 
 def _functions(subtasks: Iterable[Main]) -> list[Main]:

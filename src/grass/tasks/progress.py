@@ -9,8 +9,6 @@ import anyio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from grass.tasks.session import Session
 
 _PAUSE_S = 0.5
@@ -22,29 +20,43 @@ def progress_text(done: int, running: int, waiting: int, rate: float) -> str:
     return f"{done} done, {running} running, {waiting} waiting, {rate:.3g} tasks/s"
 
 
-async def show_progress(session: Session) -> None:
-    """Keep the line up to date until this is cancelled; only on a terminal."""
-    stream = sys.stderr
-    if stream is None or not stream.isatty():
-        return
-    began, shown = time.monotonic(), ""
-    try:
-        while True:
-            await anyio.sleep(_PAUSE_S)
-            shown = _line(session, time.monotonic() - began)
-            _write(stream, _ERASE + shown)
-    finally:
-        if shown:
-            _write(stream, _ERASE)
+class Progress:
+    """The line of a session; elsewhere than on a terminal nothing is written."""
 
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._stream = sys.stderr
+        self._began = time.monotonic()
+        self._is_shown = False
 
-def _line(session: Session, passed_s: float) -> str:
-    done, running, waiting = session.ended, session.running, session.waiting
-    if not running and not waiting:
-        return ""
-    return progress_text(done, running, waiting, done / passed_s)
+    async def show(self) -> None:
+        """Keep the line up to date until this is cancelled."""
+        if self._stream is None or not self._stream.isatty():
+            return
+        try:
+            while True:
+                await anyio.sleep(_PAUSE_S)
+                self._draw()
+        finally:
+            self.erase()
 
+    def erase(self) -> None:
+        """Remove the line until it is next drawn: the program may want to print."""
+        if self._is_shown:
+            self._is_shown = False
+            self._write(_ERASE)
 
-def _write(stream: TextIO, text: str) -> None:
-    stream.write(text)
-    stream.flush()
+    def _draw(self) -> None:
+        session = self._session
+        running, waiting = session.running, session.waiting
+        if not running and not waiting:
+            self.erase()
+            return
+        rate = session.ended / (time.monotonic() - self._began)
+        line = progress_text(session.ended, running, waiting, rate)
+        self._is_shown = True
+        self._write(_ERASE + line)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

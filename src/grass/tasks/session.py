@@ -22,7 +22,7 @@ from grass.tasks import variables
 from grass.tasks.children.children import Children
 from grass.tasks.core.task_units import HERE, Ask, Start, TaskUnits
 from grass.tasks.errors import TaskLost
-from grass.tasks.progress import show_progress
+from grass.tasks.progress import Progress
 from grass.tasks.task import Options, Task, check_is_function
 
 TYPE_CHECKING = False
@@ -76,6 +76,7 @@ class Session:
         """The processes for tasks: of this machine, and of each task host."""
         self.ended = 0
         """How many tasks have ended."""
+        self.progress = Progress(self)
 
     async def __aenter__(self) -> Self:
         """Begin to take tasks."""
@@ -84,7 +85,7 @@ class Session:
         await self._group.__aenter__()
         self._group.start_soon(self._decide_always)
         self._group.start_soon(self._children.watch)
-        self._group.start_soon(show_progress, self)
+        self._group.start_soon(self.progress.show)
         self._token = current.set(self)
         return self
 

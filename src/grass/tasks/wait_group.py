@@ -127,6 +127,7 @@ class WaitGroup(Submitting):
                 error, kind, traceback = raised, type(raised), raised.__traceback__
         if error is None:
             self._has_ended = True
+            self._session.progress.erase()
             self.results = [task.value for task in self._tasks]
             return await self._group.__aexit__(None, None, None)
         self._group.cancel_scope.cancel()
@@ -298,6 +299,7 @@ class _One:
                 await self._session.cancel([task])
             self._session.drop(task)
             raise
+        self._session.progress.erase()
         if self._error is not None:
             raise self._error
         # A coroutine function that runs here has its units now; any other has ended.

@@ -157,7 +157,11 @@ def _dumped(function: Callable[..., Any], value: object) -> tuple[bytes, int | N
 
 def _dumped_error(error: BaseException) -> bytes:
     """Return an exception with its traceback as text; or text alone."""
-    shown = "".join(traceback.format_exception(error))
+    # Without the frames of this module, which are above those of the function.
+    found = error.__traceback__
+    while found is not None and found.tb_frame.f_code.co_filename == __file__:
+        found = found.tb_next
+    shown = "".join(traceback.format_exception(type(error), error, found))
     text = f"{type(error).__name__}: {error}"
     exception = b""
     if isinstance(error, Exception):
