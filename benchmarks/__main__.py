@@ -24,6 +24,12 @@ from benchmarks.rounds import run_rounds
 from benchmarks.sampling import sampling
 from benchmarks.scratch import HERE
 from benchmarks.sizes import FULL, QUICK, Sizes
+from benchmarks.task_jobs import (
+    runner_memory,
+    task_calls,
+    task_job_arrays,
+    task_jobs,
+)
 from benchmarks.tasks import task_arrays, task_memory, tasks
 from benchmarks.throughput import throughput
 from benchmarks.verbs import verbs
@@ -51,6 +57,10 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "tasks": tasks,
     "task-arrays": task_arrays,
     "task-memory": task_memory,
+    "task-jobs": task_jobs,
+    "task-calls": task_calls,
+    "task-job-arrays": task_job_arrays,
+    "runner-memory": runner_memory,
 }
 
 

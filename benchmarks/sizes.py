@@ -39,6 +39,8 @@ class Sizes:
     tasks: int = 20_000
     task_arrays: int = 10
     pending_tasks: int = 100_000
+    task_jobs: int = 5_000
+    task_calls: int = 200
 
 
 FULL = Sizes()
@@ -46,6 +48,8 @@ QUICK = Sizes(
     tasks=1_000,
     task_arrays=2,
     pending_tasks=5_000,
+    task_jobs=300,
+    task_calls=20,
     followed_jobs=500,
     history=4_000,
     listed=2_000,

@@ -22,9 +22,9 @@ def tasks(sizes: Sizes) -> Benchmark:
     """Return empty functions by the second."""
     count = sizes.tasks
     contenders = [
-        _contender(GRASS_ASYNC, "grass-async", count),
-        _contender(GRASS, "grass-sync", count),
-        _contender(POOL, "pool-sync", count),
+        contender(GRASS_ASYNC, "grass-async", count),
+        contender(GRASS, "grass-sync", count),
+        contender(POOL, "pool-sync", count),
     ]
     claims = [_against(GRASS, POOL, 0.8, 0.8)]
     notes = [f"{count:,} empty functions each; plain ones in two processes"]
@@ -38,7 +38,7 @@ def tasks(sizes: Sizes) -> Benchmark:
         except peers.LeftOut as why:
             notes.append(f"left out: {why}")
             continue
-        contenders.append(_contender(peer, name, count))
+        contenders.append(contender(peer, name, count))
         claims.append(claim)
     return Benchmark("tasks", contenders, claims, "tasks/s", notes)
 
@@ -47,8 +47,8 @@ def task_arrays(sizes: Sizes) -> Benchmark:
     """Return arrays by the second, there and back."""
     peers.install_for_tasks(peers.NUMPY)
     contenders = [
-        _contender(GRASS, "grass-array", sizes.task_arrays),
-        _contender(POOL, "pool-array", sizes.task_arrays),
+        contender(GRASS, "grass-array", sizes.task_arrays),
+        contender(POOL, "pool-array", sizes.task_arrays),
     ]
     notes = ["a NumPy array of 100 MB to a process and back, one after the other"]
     claims = [_against(GRASS, POOL, 0.8, 2.0)]
@@ -58,7 +58,7 @@ def task_arrays(sizes: Sizes) -> Benchmark:
 def task_memory(sizes: Sizes) -> Benchmark:
     """Return what a task costs that waits."""
     peers.install_for_tasks(peers.NUMPY)
-    contenders = [_contender(GRASS, "grass-pending", sizes.pending_tasks)]
+    contenders = [contender(GRASS, "grass-pending", sizes.pending_tasks)]
     claim = Claim("bytes a task that waits", lambda f: f[GRASS], 1024, 1024, "B", True)
     notes = [f"{sizes.pending_tasks:,} tasks wait, without their arguments"]
     return Benchmark("task-memory", contenders, [claim], "B", notes)
@@ -68,7 +68,8 @@ def _against(own: str, peer: str, bar: float, goal: float) -> Claim:
     return Claim(f"{own}, against {peer}", lambda f: f[own] / f[peer], bar, goal, "x")
 
 
-def _contender(figure: str, name: str, count: int) -> Contender:
+def contender(figure: str, name: str, count: int) -> Contender:
+    """Return one that gives the figure of a round in the peers' environment."""
     return lambda: {figure: _round(name, count)}
 
 

@@ -9,7 +9,7 @@ names, and `names` finds those at the next start. All calls block.
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-PIECE = 1024 * 1024
+PIECE = 512 * 1024
 """In bytes: what is read or written at a time."""
 
 

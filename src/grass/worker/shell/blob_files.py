@@ -26,7 +26,7 @@ log = EventLog(__name__)
 
 T = TypeVar("T")
 
-WINDOW = 4
+WINDOW = 3
 """How many pieces are asked for ahead."""
 MOST_KEPT = 8 * 2**30
 """How many bytes of fetched blobs stay."""
