@@ -10,6 +10,7 @@ from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.mounts import Mounts
+from grass.keeper.process_table import ProcessTable, start_ticks
 from grass.keeper.system.cgroups import Cgroups
 from grass.keeper.system.poller import Poller
 from grass.keeper.system.processes import JobProcesses
@@ -52,3 +53,17 @@ def test_a_process_that_cannot_be_opened_at_first_is_found_again(
     assert isinstance(adopted, events.Adopted)
     assert adopted.pid == carrier
     jobs.release(effects.ReleaseAttempt(ID))
+
+
+def test_the_child_that_syncs_records_is_of_no_attempt(carrier: int) -> None:
+    """A runner is older than most children: it would be taken for its leftover."""
+    table = ProcessTable(os.getpid())
+    main = table.add("a", carrier, start_ticks(carrier) or 0, adopted=False)
+    child = os.posix_spawn("/bin/sleep", ["sleep", "100"], {})
+    try:
+        assert table.anything_left(main.id)
+        table.apart.add(child)
+        assert not table.anything_left(main.id)
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)

@@ -171,8 +171,9 @@ class ProcessTable:
         """Processes that others started: of such an attempt they are all there is."""
         self.daemons: set[int] = set()
         """Processes that are connected to the keeper; they belong to no attempt."""
-        self.idle: set[int] = set()
-        """Runners without an attempt, children of the keeper."""
+        self.apart: set[int] = set()
+        """Children of the keeper that are of no attempt: idle runners, and the one
+        that syncs records."""
         self._keeper = keeper_pid
         self._by_pid: dict[int, MainProcess] = {}
         self._children = _open_children(keeper_pid)
@@ -288,7 +289,7 @@ class ProcessTable:
             return stat.ticks == main.ticks
         if self._is_in_session(main, stat, stats):
             return True
-        if stat.pid in self._by_pid or stat.pid in self.idle:
+        if stat.pid in self._by_pid or stat.pid in self.apart:
             return False
         if stat.ppid == self._keeper:
             return self._belongs_to(main, stat)
@@ -310,7 +311,7 @@ class ProcessTable:
     def _orphans(self) -> list[Stat]:
         """Return the children of the keeper that are no attempt's main process."""
         children = map(int, self._read_children().split())
-        known = self.daemons | self.idle | self._by_pid.keys()
+        known = self.daemons | self.apart | self._by_pid.keys()
         found = [read_stat(pid) for pid in children if pid not in known]
         return [stat for stat in found if stat is not None and not stat.dead]
 

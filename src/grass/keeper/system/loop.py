@@ -138,6 +138,7 @@ class Loop:
             self.feed(event)
 
     def _sync_ended(self, *, done: bool) -> None:
+        self._jobs.end_apart(self._sync_child)
         self._sync_child = 0
         if not done:
             # The kernel may have dropped what it could not write: write it again.
@@ -225,6 +226,7 @@ class Loop:
         if self.flush_records() is None:
             with suppress(OSError):
                 self._sync_child = self._records.begin_sync()
+                self._jobs.set_apart(self._sync_child)
                 return None
         return events.Synced(done=False)
 

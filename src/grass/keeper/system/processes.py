@@ -147,6 +147,14 @@ class JobProcesses:
         """Undo `exclude` for a daemon that has disconnected."""
         self._table.daemons.discard(daemon)
 
+    def set_apart(self, child: int) -> None:
+        """Let a child of the keeper belong to no attempt."""
+        self._table.apart.add(child)
+
+    def end_apart(self, child: int) -> None:
+        """Note that such a child is gone."""
+        self._table.apart.discard(child)
+
     def enclose(self, effect: effects.Enclose) -> events.Enclosed | None:
         """Move the attempt's processes into a cgroup of their own, if possible."""
         main = self._table.mains.get(effect.id)

@@ -135,7 +135,7 @@ class RunnerLines:
             self._close(line)
             return None
         self._watch_rest(line)
-        self._table.idle.discard(pid)
+        self._table.apart.discard(pid)
         return line
 
     def _watch_rest(self, line: RunnerLine) -> None:
@@ -165,7 +165,7 @@ class RunnerLines:
     def rest(self, pid: int, cgroup: str | None) -> None:
         """Note that a runner is idle; its cgroup stays."""
         self._open[pid].cgroup = cgroup
-        self._table.idle.add(pid)
+        self._table.apart.add(pid)
 
     def child_ended(self, pid: int) -> None:
         """Read what a runner answered before it ended, and drop it."""
@@ -173,10 +173,10 @@ class RunnerLines:
         if line is not None:
             self._ready(line)
             self._close(line)
-            if pid in self._table.idle and line.cgroup is not None:
+            if pid in self._table.apart and line.cgroup is not None:
                 self._remove_cgroup(line.cgroup)
         self._hung_up.discard(pid)
-        self._table.idle.discard(pid)
+        self._table.apart.discard(pid)
 
     def _ready(self, line: RunnerLine) -> None:
         try:
