@@ -74,7 +74,8 @@ class TaskBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     ) -> Future[Any]:
         """Call a function, and then the callback."""
         assert self._executor is not None
-        future = self._executor.submit(func)
+        # As an argument: it holds the data, of which no child is to keep a copy.
+        future = self._executor.submit(_call, func)
         future.add_done_callback(callback)
         return future
 
@@ -95,6 +96,10 @@ class TaskBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
             self._executor = None
         if ensure_ready:
             self.configure(n_jobs=self.parallel.n_jobs, parallel=self.parallel)
+
+
+def _call(batch: Callable[[], Any]) -> Any:  # noqa: ANN401
+    return batch()
 
 
 register_parallel_backend("grass", TaskBackend)

@@ -1,5 +1,6 @@
 """Functions that run in children; what they import is imported there."""
 
+import atexit
 import os
 import pickle
 import signal
@@ -92,6 +93,10 @@ def wait_once(path: str) -> None:
     """Wait for ever, but for the first one that comes."""
     if count(path) == 1:
         time.sleep(600)
+
+
+def touch_at_exit(path: str) -> None:
+    atexit.register(Path(path).touch)
 
 
 def asked_inside() -> str:

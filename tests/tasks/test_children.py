@@ -403,6 +403,21 @@ def test_a_program_that_is_ended_leaves_no_process(
         assert program.returncode == -signal.SIGINT
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, Critical])
+def test_an_idle_child_leaves_by_itself_whatever_ends_the_program(
+    tmp_path: Path, backend: str, error: type[BaseException]
+) -> None:
+    path = tmp_path / "left"
+
+    async def main() -> None:
+        await grain.exec1(Cores(1), functions.touch_at_exit, str(path))
+        raise error
+
+    with pytest.raises(error):
+        run(main, Cores(1), backend)
+    assert path.exists()
+
+
 def test_tasks_that_were_sent_ahead_are_cancelled_with_their_group() -> None:
     async def one_round() -> None:
         try:

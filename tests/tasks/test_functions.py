@@ -3,13 +3,20 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
 
 import cloudpickle
 import pytest
 
 import grass
-from grass.tasks.functions import neighbours, with_neighbours
+from grass.errors import UsageError
+from grass.tasks.functions import MOST, Functions, neighbours, with_neighbours
+from grass.tasks.session import session_for
+from grass.tasks.task import Options, Task
 
 SOURCE = str(Path(grass.__file__).parents[1])
 SHAPES = """
@@ -122,6 +129,34 @@ def test_an_interpreter_without_the_files_gets_them_by_value(folder: Path) -> No
     *values, missing = run("-c", ELSEWHERE, text=run(script)).splitlines()
     assert values == ["12", "12"]
     assert missing == "No module named 'shapes'"
+
+
+def test_few_functions_are_kept_and_no_large_ones(backend: str) -> None:
+    large = bytes(1 << 17)
+
+    async def main() -> Any:
+        async with grass.open_waitgroup() as wg:
+            wg.submit(grass.Cores(1), lambda: len(large))
+            for number in range(MOST + 50):
+                wg.submit(grass.Cores(1), lambda one=number: one)
+            wg.submit(grass.Cores(1), partial(max, 3), 4)
+        session = session_for("this test")
+        return wg.results, session._children._functions.data
+
+    found, kept = grass.run_combine(main, [], grass.Cores(1), backend=backend)
+    assert found == [1 << 17, *range(MOST + 50), 4]
+    assert len(kept) == MOST
+    assert max(map(len, kept)) < 1 << 16
+
+
+def test_what_goes_with_its_calls_and_cannot_be_sent_is_named() -> None:
+    functions, lock = Functions(), Lock()
+    functions.data = [b""] * MOST
+    owner: Any = SimpleNamespace(snapshot={})
+    with pytest.raises(UsageError, match=r"`.*lambda.*` cannot be sent to another"):
+        functions.call(Task(owner, Options(), lambda: lock, (), {}))
+    with pytest.raises(UsageError, match="argument 1 of `len`, a lock, cannot be"):
+        functions.call(Task(owner, Options(), len, (lock,), {}))
 
 
 def test_what_is_installed_is_no_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,8 @@ async def _main(
                 value = await awaited(subtasks)
             else:
                 value = await _side_by_side(subtasks)
-        except Exception as error:  # noqa: BLE001 -- raised below, outside of our group
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- raised below
+            # Outside of our task group, which would put it into a group.
             failed = error
     if failed is not None:
         raise failed

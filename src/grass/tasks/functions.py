@@ -3,7 +3,9 @@
 A function that a child can import is sent by name, any other by value: those of
 `__main__`, notebooks, lambdas and closures. By value it is sent as it was when a
 wait-group first submitted it: pickling it anew for each call would cost more than most
-calls. A `Snapshot` is what one wait-group has sent.
+calls. A `Snapshot` is what one wait-group has sent. What was sent is kept on both
+sides, so that is bounded: large functions, and those after the first `MOST`, go along
+with each of their calls.
 
 Modules beside the script are found by a child, which has the program's `sys.path`. For
 an interpreter that has not the program's files `with_neighbours` pickles them by value.
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
     """By the identity of a function: the function, and its number."""
 
 
+MOST = 256
+"""So many functions are kept by their numbers."""
+_LARGE = 1 << 16
+_NONE = -1
+
+
 class Functions:
     """The functions of a program that were sent to children, by number."""
 
@@ -42,14 +50,18 @@ class Functions:
         """The bytes of each function, by its number."""
 
     def number(self, function: Callable[..., Any], snapshot: Snapshot) -> int:
-        """Return the number of a function."""
+        """Return the number of a function; less than 0: it goes with each call."""
         known = snapshot.get(id(function))
         if known is None:
+            if len(self.data) >= MOST:
+                return _NONE
             known = snapshot[id(function)] = function, self._add(function)
         return known[1]
 
     def _add(self, function: Callable[..., Any]) -> int:
         data = pickled(function)
+        if len(data) > _LARGE:
+            return _NONE
         number = self._numbers.setdefault(data, len(self.data))
         if number == len(self.data):
             self.data.append(data)
@@ -60,9 +72,12 @@ class Functions:
         assert task.function is not None
         number = self.number(task.function, task.owner.snapshot)
         more = tuple(task.more.items()) if task.more else ()
+        args = task.args if number >= 0 else (task.function, *task.args)
         try:
-            return number, *payloads.dump((number, task.args, more))
+            return number, *payloads.dump((number, args, more))
         except Exception as error:
+            if number < 0:
+                pickled(task.function)
             raise unpicklable(task.name, task.args, task.more or {}) from error
 
 

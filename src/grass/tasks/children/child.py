@@ -184,7 +184,12 @@ class ChildProcess:
 
     async def exit_code(self) -> int:
         """Wait for its end; minus a signal's number where one has killed it."""
-        ended = os.pidfd_open(self._process.pid)
+        try:
+            ended = os.pidfd_open(self._process.pid)
+        except ProcessLookupError:
+            # The program has waited for any child, and got this one.
+            self.close()
+            return self._process.wait()
         try:
             with anyio.CancelScope(shield=True):
                 with anyio.move_on_after(_LEAVING_S):

@@ -114,7 +114,10 @@ class Child:
         began = time.perf_counter()
         try:
             number, args, more = payloads.load(frame.data, frame.descriptor)
-            function = self._functions[number]
+            if number < 0:
+                function, *args = args
+            else:
+                function = self._functions[number]
             if isinstance(function, BaseException):
                 raise function
             data, descriptor = _dumped(function, function(*args, **dict(more)))

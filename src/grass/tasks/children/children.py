@@ -65,7 +65,8 @@ class Children:
             return
         child = self._child_for(start)
         self._hold(child, start)
-        child.teach(number, self._functions.data[number])
+        if number >= 0:
+            child.teach(number, self._functions.data[number])
         child.add(task, data, descriptor)
         self._unsent[child] = None
         if task.limit_s is not None:
@@ -131,7 +132,8 @@ class Children:
             self._session.drop(task)
             task.owner.failed(task, error)
             return True
-        child.teach(number, self._functions.data[number])
+        if number >= 0:
+            child.teach(number, self._functions.data[number])
         child.add(task, data, descriptor)
         return True
 
@@ -145,6 +147,8 @@ class Children:
         finally:
             if child.sent and not child.is_leaving:
                 child.kill()
+            else:
+                child.leave()
             exit_code = await child.exit_code()
             self._died(child, exit_code)
 
