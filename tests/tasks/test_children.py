@@ -17,7 +17,7 @@ import grass as grain
 from grass.errors import UsageError
 from grass.resource import ZERO, Cores, Gpu, Memory, Node, WTime
 from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost
-from tests.support.patience import until
+from tests.support.patience import in_time, until
 from tests.tasks import functions
 from tests.tasks.functions import Block, Critical, Temporary
 
@@ -259,6 +259,27 @@ def test_a_time_limit_kills_a_child() -> None:
 
     with pytest.raises(TimeoutError, match=r"`sleep` took longer than 0\.2 s"):
         run(main, Cores(1))
+
+
+def test_the_start_of_a_child_is_no_part_of_the_time_of_its_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    def play(limit_s: float) -> bool | None:
+        slow = f"import time; time.sleep({1.5 * limit_s})"
+        (tmp_path / "sitecustomize.py").write_text(slow)
+
+        async def main() -> None:
+            await grain.exec1(Cores(1) & WTime(T=limit_s), functions.pid)
+
+        try:
+            run(main, Cores(1))
+        except TimeoutError:
+            return None
+        return True
+
+    assert in_time(play, "the start of a child is counted")
 
 
 def test_tasks_sent_behind_a_long_one_run_elsewhere(tmp_path: Path) -> None:

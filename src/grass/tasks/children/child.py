@@ -68,7 +68,7 @@ class ChildProcess:
         """The numbers of tasks that nobody waits for any more."""
         self.held: object = None
         """What its tasks hold."""
-        self.is_killed = self.is_leaving = self.is_gone = False
+        self.is_ready = self.is_killed = self.is_leaving = self.is_gone = False
         self.gone = anyio.Event()
         line, other = socket.socketpair()
         tokens_read, self._tokens = os.pipe()
@@ -125,6 +125,11 @@ class ChildProcess:
         if recalled:
             self._put(RECALL, len(recalled), b"", None)
         return recalled
+
+    def started(self) -> None:
+        """Note that it runs now; what it was sent begins at the earliest now."""
+        self.is_ready = True
+        self.head_at = time.monotonic()
 
     def done(self, task_number: int, seconds: float) -> Task:
         """Note that the first task has ended, and return it."""

@@ -26,6 +26,7 @@ from grass.tasks.children.frames import (
     ERROR,
     FUNCTION,
     HOLD,
+    READY,
     RECALL,
     RESULT,
     TASK,
@@ -57,6 +58,7 @@ class Child:
 
     def serve(self) -> None:
         """Run tasks until the program closes the pipe."""
+        self._send(READY, 0, b"", None, 0.0)
         ready = select.poll()
         ready.register(self._tokens, select.POLLIN)
         ready.register(self._line, select.POLLIN)

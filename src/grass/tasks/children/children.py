@@ -15,7 +15,7 @@ from grass.errors import UsageError
 from grass.model.resources import GPU_KINDS, unit_order
 from grass.tasks.children import payloads
 from grass.tasks.children.child import ChildProcess
-from grass.tasks.children.frames import RESULT
+from grass.tasks.children.frames import READY, RESULT
 from grass.tasks.errors import TaskFailed, death, raised_error
 from grass.tasks.functions import Functions
 
@@ -153,6 +153,9 @@ class Children:
             self._died(child, exit_code)
 
     def _answered(self, child: ChildProcess, frame: Frame) -> None:
+        if frame.kind == READY:
+            child.started()
+            return
         task, session = child.done(frame.number, frame.seconds), self._session
         follower = session.release(task)
         if follower is not None and child.sent:
@@ -251,8 +254,9 @@ class Children:
             if not child.sent:
                 continue
             task, passed_s = child.sent[0], now - child.head_at
-            if task.limit_s is not None and passed_s > task.limit_s:
-                limit = f"{task.limit_s:g} s"
+            limit_s = task.limit_s if child.is_ready else None
+            if limit_s is not None and passed_s > limit_s:
+                limit = f"{limit_s:g} s"
                 child.kill(TimeoutError(f"`{task.name}` took longer than {limit}"))
             elif len(child.sent) > 1 and passed_s > _LONG_S:
                 self._take_back(child)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 else:
     from typing import NamedTuple
 
-HOLD, FUNCTION, TASK, RECALL, RESULT, ERROR = range(6)
+HOLD, FUNCTION, TASK, RECALL, RESULT, ERROR, READY = range(7)
 """To a child: what it holds from now on; a function by its number; a task; that so many
-tasks of those sent last are taken back. From a child: a result, an exception."""
+tasks of those sent last are taken back. From a child: a result, an exception; and first
+that it has started."""
 
 _HEADER = Struct("<BBxxIQd")
 _READ_BYTES = 1 << 18
