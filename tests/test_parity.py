@@ -126,6 +126,7 @@ OF_A_PROCESS = {
 """Endpoints for a process that speaks of itself: `grass.allocate` asks them."""
 
 OF_PICKLES = {
+    "POST /jobs/results": "small_results",
     "GET /jobs/{id}/result": "result",
     "POST /blobs/missing": "missing_blobs",
     "PUT /blobs/{name}": "add_blob",

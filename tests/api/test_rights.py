@@ -34,6 +34,7 @@ ALLOWED = {
     "POST /jobs/prune": "operate admin",
     "POST /jobs/wait": "read submit operate admin machine",
     "POST /jobs/wait-all": "read submit operate admin machine",
+    "POST /jobs/results": "read submit operate admin machine",
     "GET /jobs/{id}": "read submit operate admin machine",
     "GET /jobs/{id}/explain": "read submit operate admin machine",
     "GET /jobs/{id}/output": "read submit operate admin machine",

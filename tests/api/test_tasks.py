@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.calling import Answer, Api, play
 
+from grass.api.routes.results import HEAD
 from grass.link.messages import (
     BlobData,
     Exited,
@@ -17,6 +18,7 @@ from grass.link.messages import (
     Start,
 )
 from grass.model.jobs.task_call import MOST_INLINE
+from grass.queries.results import CHUNK
 
 FUNCTION = b"a pickled function"
 
@@ -239,13 +241,15 @@ def test_a_result_is_read_from_the_worker_beside_the_output(tmp_path: Path) -> N
         assert (late.status, late.document["code"]) == (408, "timed-out")
         await end(api)
         reading = asyncio.ensure_future(api.get("/jobs/1/result?wait=9"))
-        for data in (b"GRASSRES", b"\0rest", b""):
+        whole = b"GRASSRES\0" + bytes(CHUNK)
+        for place in (0, CHUNK):
             asked = await api.worker.hears(ReadOutput)
             assert isinstance(asked, ReadOutput)
-            assert asked.path == "/out/1/1.result"
-            api.worker.link.send(OutputData(asked.stream, data))
+            assert (asked.path, asked.offset) == ("/out/1/1.result", place)
+            piece = whole[asked.offset : asked.offset + asked.length]
+            api.worker.link.send(OutputData(asked.stream, piece))
         answer = await reading
-        assert (answer.status, answer.body) == (200, b"GRASSRES\0rest")
+        assert (answer.status, answer.body) == (200, whole)
 
     play(tmp_path, story)
 
@@ -267,5 +271,27 @@ def test_why_there_is_no_result_is_told(tmp_path: Path) -> None:
         assert (pruned.status, pruned.document["code"]) == (409, "no-result")
         assert "was forgotten with its result at 20" in pruned.document["detail"]
         assert (await api.get("/jobs/99/result")).status == 404
+
+    play(tmp_path, story)
+
+
+def test_small_results_of_many_come_together(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await upload(api, FUNCTION)
+        for _ in range(3):
+            await enqueue(api, {"task": TASK})
+            await end(api)
+        asking = asyncio.ensure_future(
+            api.post("/jobs/results", {"jobs": [1, 2, 3, 99]})
+        )
+        asked = await api.worker.hears(ReadOutput)
+        assert isinstance(asked, ReadOutput)
+        assert len(asked.files) == 3
+        files: list[bytes | None] = [b"one", None, b"three" * 100_000]
+        api.worker.link.send(OutputData(asked.stream, b"", files=files))
+        answer = await asking
+        # The second is missing or large, and the third more than was asked for.
+        assert answer.body == HEAD.pack(1, 1, 3) + b"one"
+        assert (await api.post("/jobs/results", {"jobs": [1] * 1001})).status == 400
 
     play(tmp_path, story)

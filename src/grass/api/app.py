@@ -97,6 +97,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/prune", OPERATE, prune.prune, request_bodies.PruneBody, documents.PrunedReply),  # noqa: E501
     Endpoint("POST", "/jobs/wait", READ, jobs.wait, request_bodies.WaitBody, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/wait-all", READ, jobs.wait_all, request_bodies.WaitAllBody, documents.EndsReply),  # noqa: E501
+    Endpoint("POST", "/jobs/results", READ, results.small, request_bodies.ResultsBody, media_type=results.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
     Endpoint("GET", "/jobs/{id}/explain", READ, jobs.explain, None, documents.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501

@@ -191,6 +191,15 @@ class Client(ClusterClient):
 
         return wait_for_result(self, job, timeout_s)
 
+    def small_results(self, jobs: Sequence[int]) -> dict[int, tuple[bool, bytes]]:
+        """Read the small results of ended tasks: whether each is our own, and bytes.
+
+        Those that are not there have to be asked for with `result`.
+        """
+        from grass.client.long_calls import several_results
+
+        return several_results(self, list(jobs))
+
     def output_lines(
         self,
         selector: int | str,

@@ -10,6 +10,7 @@ Ctrl-C interrupts it at any time.
 
 from __future__ import annotations
 
+import struct
 import time
 from _thread import allocate_lock
 
@@ -38,6 +39,7 @@ _SHORTEST_S = 2.0
 """How long an answer may take also where the time limit is shorter."""
 _FOREVER_S, _LEAST_S = 1e9, 0.001
 """What a wait without a time limit asks for, and one whose time is just over."""
+_RESULT = struct.Struct("<QBQ")
 _FIRST_LOOK_S = 0.2
 _NEXT_LOOK_S = 5.0
 """How long to wait before checking whether a worker went away."""
@@ -203,6 +205,18 @@ def _result(
     except Broken:
         client.close()
         raise
+
+
+def several_results(client: Client, jobs: list[int]) -> dict[int, tuple[bool, bytes]]:
+    """Read small results together; they come one behind the other."""
+    content = client.repeat(lambda: client.content("POST", "/jobs/results", jobs=jobs))
+    found, at = {}, 0
+    while at < len(content):
+        job, is_own, size = _RESULT.unpack_from(content, at)
+        at += _RESULT.size
+        found[job] = bool(is_own), content[at : at + size]
+        at += size
+    return found
 
 
 def await_cancelled(

@@ -171,6 +171,12 @@ class Session:
             )
         )
 
+    def content(self, method: str, path: str, **body: object) -> bytes:
+        """Send a request whose reply is bytes; raises `Broken` where it broke off."""
+        return self._send(
+            lambda connection: b"".join(connection.stream(method, path, body))
+        )
+
     def stream(self, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
         """Request something that comes in pieces; return its headers and the pieces."""
         pieces = self._send(lambda connection: connection.stream("GET", path))

@@ -70,6 +70,8 @@ class ReadOutput(Message, tag="read-output"):
     wait: bool = False
     scan: LineScan | None = None
     """What to look for instead; a worker of an older version sends the piece."""
+    files: list[str] = []
+    """Small files to send whole instead, each of up to `length` bytes."""
 
 
 class OutputData(Message, tag="output-data"):
@@ -80,6 +82,8 @@ class OutputData(Message, tag="output-data"):
     missing: bool = False
     scanned: ScannedLines | None = None
     """The answer to its `scan`."""
+    files: list[bytes | None] = []
+    """The answer to its `files`; None: one is missing, or larger."""
 
 
 class CloseOutput(Message, tag="close-output"):

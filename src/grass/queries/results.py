@@ -4,10 +4,14 @@ It is read in pieces from the worker that ran the last attempt, as output is. A 
 without a result is an error that says why.
 """
 
+import asyncio
 import json
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from grass.broker.shell.service import Broker
-from grass.errors import NoResult, NotFound
+from grass.errors import NoResult, NotFound, Unreachable
 from grass.model.jobs.lifecycle import UNFINISHED, JobState
 from grass.model.jobs.task_call import result_path
 from grass.model.times import rfc3339
@@ -17,6 +21,12 @@ from grass.queries.selection import details_of
 from grass.store import Store
 from grass.store.interface import JobDetails
 
+CHUNK = 256 * 1024
+AHEAD = 3
+"""How many chunks are read ahead of what was sent."""
+SMALL = 16 * 1024
+"""In bytes: results up to this size are read many at a time."""
+TOGETHER = 250
 _PAGE = 1000
 _WITH_RESULT = (JobState.SUCCEEDED, JobState.FAILED)
 
@@ -65,9 +75,55 @@ async def first_piece(
     if source is None or job.state not in _WITH_RESULT:
         raise _without_result(details)
     try:
-        return source, await output_sources.read(broker, source, 0)
+        return source, await output_sources.read(broker, source, 0, CHUNK)
     except NotFound:
         raise _without_result(details) from None
+
+
+async def pieces(
+    broker: Broker, source: OutputSource, data: bytes
+) -> AsyncIterator[bytes]:
+    """Yield the first piece of a result and the rest, some of which is read ahead."""
+    yield data
+    offset, ahead = len(data), deque[asyncio.Future[bytes]]()
+    try:
+        while len(data) == CHUNK:
+            while len(ahead) < AHEAD:
+                reading = output_sources.read(broker, source, offset, CHUNK)
+                ahead.append(asyncio.ensure_future(reading))
+                offset += CHUNK
+            data = await ahead.popleft()
+            yield data
+    finally:
+        for one in ahead:
+            one.cancel()
+        await asyncio.gather(*ahead, return_exceptions=True)
+
+
+async def small_results(
+    broker: Broker, jobs: list[int]
+) -> AsyncIterator[tuple[JobDetails, bytes]]:
+    """Yield those of these jobs that have a small result, each with it."""
+    found = await broker.read(lambda db: db.details(jobs))
+    by_worker: dict[str, list[tuple[JobDetails, str]]] = {}
+    for details in found:
+        source = _source(details)
+        if source is not None and _may_have_result(details):
+            worker = source.attempt.worker
+            by_worker.setdefault(worker, []).append((details, source.path))
+    for worker, those in by_worker.items():
+        for begin in range(0, len(those), TOGETHER):
+            some = those[begin : begin + TOGETHER]
+            paths = [path for _, path in some]
+            with suppress(Unreachable):
+                files = await broker.output.read_files(worker, paths, SMALL)
+                for (details, _), content in zip(some, files, strict=True):
+                    if content is not None:
+                        yield details, content
+
+
+def _may_have_result(details: JobDetails) -> bool:
+    return details.spec.task is not None and details.job.state in _WITH_RESULT
 
 
 def _source(details: JobDetails) -> OutputSource | None:

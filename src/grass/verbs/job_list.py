@@ -94,13 +94,13 @@ class Jobs(Selected, Sequence[Job]):
 
         Raises what the first of them raised that has not succeeded.
         """
-        from grass.verbs.task_jobs import read_result
+        from grass.verbs.task_jobs import read_results
 
         if not self._jobs:
             return []
         with self._caller() as client:
             client.wait(self.selectors, seconds_of(timeout))
-            return [read_result(client, job.id) for job in self._jobs]
+            return list(read_results(client, self.ids))
 
     def _read_from(self, job: Job) -> None:
         """Read a job and those that follow it, if nothing is known of them yet."""

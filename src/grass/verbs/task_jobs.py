@@ -28,7 +28,7 @@ from grass.verbs.packing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from grass.client.client import Client
@@ -38,6 +38,8 @@ MOST_INLINE_TOGETHER = 32 * 2**20
 """In bytes: where arguments of one call are more, only tiny ones travel in it."""
 TINY = 256
 _TRIES = 3
+_TOGETHER = 500
+"""How many results are read at a time."""
 _uploaded: dict[str, set[str]] = {}
 """By broker: blobs that this process has uploaded, or that were there."""
 
@@ -154,6 +156,16 @@ def read_result(client: Client, job: int, timeout_s: float | None = None) -> Any
         raise _lost(client, job) or error from None
     check_owner(headers, job)
     return unpacked(content, job)
+
+
+def read_results(client: Client, jobs: Sequence[int]) -> Iterator[Any]:
+    """Yield what ended tasks returned, in order; raise what the first raised."""
+    for begin in range(0, len(jobs), _TOGETHER):
+        some = jobs[begin : begin + _TOGETHER]
+        small = client.small_results(some)
+        for job in some:
+            is_own, content = small.pop(job, (False, b""))
+            yield unpacked(content, job) if is_own else read_result(client, job)
 
 
 def _lost(client: Client, job: int) -> TaskLost | None:

@@ -152,6 +152,12 @@ class EditBody(_Edit):  # type: ignore[misc, valid-type]
     """
 
 
+class ResultsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Jobs whose results are read together."""
+
+    jobs: list[Number]
+
+
 class BlobsBody(msgspec.Struct, forbid_unknown_fields=True):
     """Blobs by name."""
 

@@ -5,6 +5,7 @@ results of its own jobs. `Grass-Owner` names who did, `Grass-State` how the job 
 """
 
 import asyncio
+from struct import Struct
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -13,15 +14,18 @@ from grass.api.access.auth import actor
 from grass.api.context import context_of
 from grass.api.payloads import number, seconds
 from grass.api.routes.output import MEDIA_TYPE, until_error
+from grass.api.routes.request_bodies import ResultsBody
 from grass.api.server.cancellation import while_connected
 from grass.broker.shell.service import Broker
-from grass.errors import TimedOut
+from grass.errors import TimedOut, UsageError
 from grass.queries import results
-from grass.queries.output import output_sources
 
 LONGEST_WAIT_S = 1e9
+MOST_JOBS = 1000
+HEAD = Struct("<QBQ")
+"""Before each of several results: the job, 1 if it is the caller's, and the size."""
 
-__all__ = ["MEDIA_TYPE", "result"]
+__all__ = ["MEDIA_TYPE", "result", "small"]
 
 
 async def result(request: Request) -> Response:
@@ -38,10 +42,25 @@ async def result(request: Request) -> Response:
         "Grass-Own": "1" if owner == actor(request) else "0",
         "Grass-State": details.job.state,
     }
-    pieces = output_sources.pieces(broker, source, 0, data)
-    return StreamingResponse(
-        until_error(pieces), media_type=MEDIA_TYPE, headers=headers
-    )
+    if len(data) < results.CHUNK:
+        return Response(data, media_type=MEDIA_TYPE, headers=headers)
+    pieces = until_error(results.pieces(broker, source, data))
+    return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
+
+
+async def small(request: Request, body: ResultsBody) -> Response:
+    """Send the small results of many tasks: number, whose it is, size and bytes.
+
+    Those that have not ended, have none or a large one are left out.
+    """
+    if len(body.jobs) > MOST_JOBS:
+        raise UsageError(f"{len(body.jobs):,} jobs", f"name at most {MOST_JOBS:,}")
+    broker, who, content = context_of(request).broker, actor(request), bytearray()
+    async for details, result in results.small_results(broker, body.jobs):
+        is_own = details.job.owner == who
+        content += HEAD.pack(details.job.id, is_own, len(result))
+        content += result
+    return Response(bytes(content), media_type=MEDIA_TYPE)
 
 
 async def _end(broker: Broker, job: int, wait_s: float) -> None:

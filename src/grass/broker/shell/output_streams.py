@@ -66,6 +66,16 @@ class OutputStreams:
             check_scanned(said.scanned, offset, wanted)
         return said.scanned
 
+    async def read_files(
+        self, worker: str, paths: list[str], most: int
+    ) -> list[bytes | None]:
+        """Read small files whole; None: one is missing, or larger than `most`."""
+        asked = ReadOutput(0, "", 0, most, files=paths)
+        found = (await self._ask_soon(worker, asked)).files[: len(paths)]
+        # A worker may answer with anything.
+        found += [None] * (len(paths) - len(found))
+        return [None if one is None or len(one) > most else one for one in found]
+
     async def grown(self, worker: str, path: str, offset: int) -> None:
         """Return when a file may have become longer than that."""
         await self._ask(worker, ReadOutput(0, path, offset, 1, wait=True))

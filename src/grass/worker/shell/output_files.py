@@ -65,6 +65,9 @@ class OutputFiles:
         if request.scan is not None:
             self._begin(self._scan(request))
             return
+        if request.files:
+            self._begin(self._read_files(request))
+            return
         if request.wait:
             self._waiting[request.stream] = request
             self._watch(request.path)
@@ -88,6 +91,11 @@ class OutputFiles:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._scans, _scanned, request)
         self._answer(OutputData(request.stream, b"", found is None, found))
+
+    async def _read_files(self, request: ReadOutput) -> None:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, _whole_files, request)
+        self._answer(OutputData(request.stream, b"", files=found))
 
     async def _read(self, request: ReadOutput) -> None:
         loop = asyncio.get_running_loop()
@@ -175,6 +183,16 @@ def _started_threads() -> ThreadPoolExecutor:
 def _chunk(request: ReadOutput) -> bytes | None:
     length = min(request.length, LARGEST_CHUNK)
     return _of_file(request, lambda file: os.pread(file, length, request.offset), b"")
+
+
+def _whole_files(request: ReadOutput) -> list[bytes | None]:
+    """Read small files; None for one that is missing or larger."""
+    most = min(request.length, LARGEST_CHUNK)
+    found = []
+    for path in request.files:
+        data = _chunk(ReadOutput(0, path, 0, most + 1))
+        found.append(None if data is None or len(data) > most else data)
+    return found
 
 
 def _scanned(request: ReadOutput) -> ScannedLines | None:
