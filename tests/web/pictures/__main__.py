@@ -31,6 +31,7 @@ LOOKS = {
 }
 """What each picture's name ends with; a phone is drawn once, which is enough to see."""
 COLOURS = 256
+Colour = tuple[int, int, int]
 LINES = """\
 python train.py vit-l16 --lr 3e-4 --seed 1
 python train.py vit-l16 --lr 3e-4 --seed 2
@@ -184,14 +185,27 @@ def _small(picture: bytes) -> bytes:
     image = import_module("PIL.Image")
     made = image.open(io.BytesIO(picture)).convert("RGB")
     counted = sorted(made.getcolors(made.width * made.height), reverse=True)
-    frequent = [part for _, colour in counted[: COLOURS // 2] for part in colour]
-    spread = made.quantize(COLOURS // 2, image.Quantize.MAXCOVERAGE)
-    palette = image.new("P", (1, 1))
-    palette.putpalette(frequent + spread.getpalette()[: COLOURS // 2 * 3])
+    palette = [colour for _, colour in counted[: COLOURS // 2]]
+    spread = made.quantize(COLOURS // 2, image.Quantize.MAXCOVERAGE).getpalette()
+    palette += list(zip(*[iter(spread[: COLOURS // 2 * 3])] * 3, strict=True))
+    # Pillow itself finds about the nearest colour, which tints whole surfaces.
+    nearest = {colour: _nearest(colour, palette) for _, colour in counted}
+    small = image.new("P", made.size)
+    small.putpalette([part for colour in palette for part in colour])
+    small.putdata([nearest[colour] for colour in made.get_flattened_data()])
     written = io.BytesIO()
-    small = made.quantize(palette=palette, dither=image.Dither.NONE)
     small.save(written, "PNG", optimize=True)
     return written.getvalue()
+
+
+def _nearest(colour: Colour, palette: list[Colour]) -> int:
+    """Return the place of the colour of a palette that is most like another one."""
+
+    def distance(place: int) -> int:
+        pairs = zip(colour, palette[place], strict=True)
+        return sum((one - other) ** 2 for one, other in pairs)
+
+    return min(range(len(palette)), key=distance)
 
 
 if __name__ == "__main__":

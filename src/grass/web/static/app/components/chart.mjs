@@ -14,6 +14,7 @@ import { clock } from "../words.mjs";
  * colour of tokens.css: `--accent`
  */
 
+const HALF_A_DAY_S = 43_200;
 let styled = false;
 
 function style() {
@@ -64,6 +65,8 @@ function options(props, width) {
     value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)),
   }));
   const asked = { label: "asked", stroke: colour("--held"), dash: [4, 4], width: 1, points: { show: false }, value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)) };
+  // Times of other days have their dates before them.
+  const label = (props.times.at(-1) ?? 0) - (props.times[0] ?? 0) > HALF_A_DAY_S ? 92 : 40;
   const hasAsked = props.asked !== null && props.asked !== undefined;
   return {
     width,
@@ -71,10 +74,10 @@ function options(props, width) {
     series: [{ label: "at", value: time }, ...lines, ...(hasAsked ? [asked] : [])],
     scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => /** @type {[number, number]} */ ([0, Math.max(props.most ?? 0, high || 1, props.asked ?? 0) * 1.05]) } },
     axes: [
-      { ...axis, size: 28, space: 72, values: (/** @type {any} */ chart, /** @type {number[]} */ all) => all.map((one) => time(chart, one)) },
+      { ...axis, size: 28, space: label + 32, values: (/** @type {any} */ chart, /** @type {number[]} */ all) => all.map((one) => time(chart, one)) },
       { ...axis, size: 52, space: 28, ...(props.steps && { incrs: props.steps }), values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(format) },
     ],
-    padding: /** @type {[number, number, number, number]} */ ([8, 8, 0, 0]),
+    padding: /** @type {[number, number, number, number]} */ ([8, label / 2 + 2, 0, 0]),
     cursor: { points: { size: 6 } },
     hooks: { ready: [tellNewest], setData: [tellNewest], setCursor: [tellNewest] },
   };

@@ -2,12 +2,13 @@
 
 import { Problem, read } from "../api.mjs";
 import { Command, copyAndSay } from "../components/command.mjs";
-import { StateMark } from "../components/state_mark.mjs";
+import { Icon } from "../components/icon.mjs";
+import { Prose } from "../components/prose.mjs";
 import { asCommand, draftOf, ownWords, requestText } from "../job_form.mjs";
 import { useSoon } from "../soon.mjs";
 import { now, overview } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
-import { ago, asked, brief, clock, commandText, ending, owner, ran, rough, size, stamp, units } from "../words.mjs";
+import { ago, asked, brief, clock, commandText, ending, inLocalTime, owner, ran, rough, size, stamp, units } from "../words.mjs";
 import { useAbout } from "./job_document.mjs";
 
 /** @typedef {import("../documents.mjs").Job} Job */
@@ -158,10 +159,10 @@ export function Explain({ job }) {
   if (!told) return null;
   return html`
     <section class="card explain">
-      <h2><${StateMark} state=${job.state} /> ${told.why}</h2>
+      <h2><${Prose} text=${inLocalTime(told.why, now.value)} /></h2>
       ${told.position !== null && html`<p class="muted">Number ${told.position} in ${job.queue}${told.estimated_start_at ? `, may start ${start(told.estimated_start_at)}` : ""}.</p>`}
       ${told.constraints.length > 0 && html`<ul class="constraints">${told.constraints.map((one) => html`
-        <li key=${one.what} class=${one.ok ? "met" : "unmet"}><b>${one.what}</b> needs ${one.need}, has ${one.have}${one.of ? ` of ${one.of}` : ""} ${one.note && html`<span class="muted">${one.note}</span>`}</li>`)}</ul>`}
+        <li key=${one.what} class=${one.ok ? "met" : "unmet"}><${Icon} name=${one.ok ? "check" : "close"} size=${12} /><b>${one.what}</b> needs ${one.need}, has ${one.have}${one.of ? ` of ${one.of}` : ""} ${one.note && html`<span class="muted">${one.note}</span>`}</li>`)}</ul>`}
       ${told.holders.length > 0 && html`<p>Held by ${told.holders.map((one, at) => html`${at > 0 && ", "}${one.job === null ? one.name : html`<a href=${`/jobs/${one.job}`}>${one.job} ${one.name}</a>`}`)}</p>`}
     </section>
   `;

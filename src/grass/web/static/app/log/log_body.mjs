@@ -64,7 +64,7 @@ function Nothing({ job, source }) {
       ? html`<${Empty} title="It wrote nothing" text="The attempt has ended without output." />`
       : html`<${Empty} title="No output yet" text="Lines show here as the job writes them. Many programs keep theirs back until they have a block: python -u does not." />`;
   }
-  if (state === "none" && job.attempts.length === 0) return html`<${Empty} title="No output yet" text=${job.reason ?? "The job has not started."} />`;
+  if (state === "none" && job.attempts.length === 0) return html`<${Empty} title="No output yet" text="It shows here once the job has started." />`;
   if (state === "none") return html`<${Empty} title="There is no output to show" text=${problem} />`;
   if (state === "unreachable") return html`<${Empty} title="The worker cannot be reached" text=${`${problem}. Its output is on its own disk, and shows once it is back.`} />`;
   if (state === "offline") return html`<${Empty} title="The daemon does not answer" text="The output shows once it does." />`;
