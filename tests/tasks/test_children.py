@@ -16,7 +16,7 @@ import pytest
 import grass as grain
 from grass.errors import UsageError
 from grass.resource import ZERO, Cores, Gpu, Memory, Node, WTime
-from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost
+from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost, death
 from tests.support.patience import in_time, until
 from tests.tasks import functions
 from tests.tasks.functions import Block, Critical, Temporary
@@ -200,10 +200,18 @@ def test_a_child_that_dies_again_and_again_is_told_with_its_signal(
     async def main() -> None:
         await grain.exec1(Cores(1), functions.die, str(tmp_path / "n"), 9)
 
-    lost = r"`die` is lost, the 3\. time: its process \d+ was killed by SIGKILL"
+    lost = (
+        r"`die` is lost, the 3\. time: its process \d+ was killed by SIGKILL .perhaps"
+    )
     with pytest.raises(TaskLost, match=lost):
         run(main, Cores(1))
     assert functions.count(str(tmp_path / "n")) == 4
+
+
+def test_how_a_process_died_is_told_for_every_signal() -> None:
+    assert "was killed by SIGSEGV" in str(death("f", -11, "process 7", 1))
+    assert "was killed by signal 40" in str(death("f", -40, "process 7", 1))
+    assert "has left with exit code 3" in str(death("f", 3, "process 7", 1))
 
 
 @pytest.mark.parametrize("option", ["reschedule", "persistent"])

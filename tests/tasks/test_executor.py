@@ -1,6 +1,7 @@
 """`grass.Executor`: futures, from any thread, with resources."""
 
 import asyncio
+import sys
 import time
 from concurrent.futures import CancelledError, as_completed, wait
 from functools import partial
@@ -108,3 +109,14 @@ def test_a_process_that_dies_is_the_futures_error(tmp_path: Path) -> None:
         pytest.raises(TaskLost, match="was killed by SIGKILL"),
     ):
         executor.submit(die).result()
+
+
+def test_a_session_that_breaks_is_the_error_of_all_that_was_submitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with grass.Executor(rpw={"cpu": 1}) as executor:
+        future = executor.submit(functions.pid)
+        assert isinstance(future.exception(PATIENCE_S), FileNotFoundError)
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            executor.submit(functions.pid)

@@ -48,8 +48,20 @@ def raised_error(data: bytes, name: str) -> BaseException:
 def death(name: str, exit_code: int, process: str, tries: int) -> TaskLost:
     """Return the error of a task whose process has died."""
     if exit_code < 0:
-        how = f"was killed by {signal.Signals(-exit_code).name}"
+        how = f"was killed by {_signal_name(-exit_code)}"
     else:
         how = f"has left with exit code {exit_code}"
     again = f", the {tries}. time" if tries > 1 else ""
-    return TaskLost(f"`{name}` is lost{again}: its {process} {how}")
+    hint = _KILLED if exit_code == -signal.SIGKILL else ""
+    return TaskLost(f"`{name}` is lost{again}: its {process} {how}", hint)
+
+
+_KILLED = "perhaps for want of memory: then have tasks ask for `Memory`, too"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Most real-time signals have no name.
+        return f"signal {number}"

@@ -132,12 +132,24 @@ class Executor(FutureExecutor):
         try:
             with block as program:
                 anyio.run(self._serve, program, ready, backend="asyncio")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 -- who submits is told
             if ready.is_set():
-                raise
-            self._failure = error
+                self._break(error)
+            else:
+                self._failure = error
         finally:
             ready.set()
+
+    def _break(self, error: BaseException) -> None:
+        """Give all futures an error that has ended the session."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        with self._lock:
+            self._is_shut = True
+            left = [call[0] for call in self._calls] + list(self._futures.values())
+        for future in left:
+            with suppress(InvalidStateError):
+                future.set_exception(error)
 
     async def _serve(self, program: ProgramUnits, ready: Event) -> None:
         self._loop = asyncio.get_running_loop()

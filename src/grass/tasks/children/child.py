@@ -82,6 +82,9 @@ class ChildProcess:
         self._unallowed = 0
         try:
             self._process = _started(other, tokens_read, variables)
+        except BaseException:
+            self.close()
+            raise
         finally:
             other.close()
             os.close(tokens_read)
