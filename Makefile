@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux \
+.PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux slurm \
 	chromium web-check gpu-test pictures web-test
 
 demo: $(INSTALLED)
@@ -15,7 +15,7 @@ demo: $(INSTALLED)
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
-test: $(READY) tmux
+test: $(READY) tmux slurm
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
@@ -26,6 +26,13 @@ test: $(READY) tmux
 tmux:
 	@command -v tmux >/dev/null || test "$$(id -u)" != 0 \
 	|| { apt-get update -qq && apt-get install -qq -y tmux >/dev/null; } || true
+
+# The Slurm of three nodes that pools are tested with. Where it cannot be installed,
+# these are skipped. Its services are not started: the tests start their own.
+slurm:
+	@command -v sbatch >/dev/null || test "$$(id -u)" != 0 \
+	|| { apt-get update -qq && apt-get install -qq -y --no-install-recommends \
+	slurmctld slurmd slurm-client munge >/dev/null; } || true
 
 # The dashboard in a real browser: two minutes more, so apart from the other tests.
 web-test: $(READY) chromium

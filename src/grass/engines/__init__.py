@@ -1,0 +1,1 @@
+"""Engines: somebody else's schedulers, asked to start workers."""

@@ -1,0 +1,99 @@
+"""Runs the programs of an engine, each with a time limit.
+
+A program that does not end in time is killed with all that it started in its process
+group, and its answer is unknown. With a prefix such as `ssh login1` the words travel
+through a remote shell, so they are quoted for it.
+"""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from grass.engines.provider import CannotAsk
+
+DEFAULT_LIMIT_S = 30.0
+_MOST_WORDS = 500
+"""In characters: how much of what a program prints goes into a message."""
+
+
+class Answer(NamedTuple):
+    """What a program printed, and how it ended."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def words(self) -> str:
+        """What it said went wrong, as one line."""
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        said = "; ".join(lines) or self.output.strip() or f"it exited with {self.code}"
+        return said[:_MOST_WORDS]
+
+
+class EngineCommands:
+    """How the programs of one engine are run."""
+
+    def __init__(
+        self,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        limit_s: float = DEFAULT_LIMIT_S,
+    ) -> None:
+        self._prefix = tuple(prefix)
+        self._environment = None if environment is None else dict(environment)
+        self._limit_s = limit_s
+
+    async def run(self, *words: str, script: str = "") -> Answer:
+        """Run a program with a script as its input; raises CannotAsk."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._words(words),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._environment,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            program = self._words(words)[0]
+            raise CannotAsk(
+                f"`{program}` cannot be run on this host: {error.strerror}",
+                "run the broker where it is installed, or give --submit-prefix",
+            ) from None
+        try:
+            async with asyncio.timeout(self._limit_s):
+                output, errors = await process.communicate(script.encode())
+        except TimeoutError:
+            raise CannotAsk(
+                f"`{words[0]}` did not answer within {self._limit_s:g} s"
+            ) from None
+        finally:
+            await _end(process)
+        assert process.returncode is not None
+        return Answer(
+            process.returncode,
+            output.decode(errors="replace"),
+            errors.decode(errors="replace"),
+        )
+
+    def _words(self, words: Sequence[str]) -> tuple[str, ...]:
+        if not self._prefix:
+            return tuple(words)
+        if os.path.basename(self._prefix[0]) == "ssh":
+            return (*self._prefix, shlex.join(words))
+        return (*self._prefix, *words)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a program that still runs, and what it started."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

@@ -1,0 +1,218 @@
+"""Slurm as an engine, through its oldest and plainest commands.
+
+`sbatch` reads the script from its input. The mark of a pilot is the job's comment, and
+its pool is the job's name, so one `squeue` lists all pilots of a pool, also those of
+which only the mark is known. Ended jobs stay in that list for a while (`MinJobAge`,
+300 s by default), and are absent afterwards. So is the job of a controller that was
+killed before it wrote its state, though the pilot may still run. A submission that
+Slurm refuses may leave a failed job with the mark.
+
+Pilots are never requeued: after a node was lost Slurm would start a second one while
+the first may still run.
+"""
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from grass.engines.engine_commands import Answer, EngineCommands
+from grass.engines.provider import (
+    CannotAsk,
+    EngineRefusal,
+    PilotReport,
+    PilotRequest,
+)
+from grass.model.pools import PilotState
+
+_FORMAT = "%i|%T|%P|%N|%S|%k|%r"
+"""The reason last: a site's own plugin may put anything into it."""
+_FIELDS = 7
+_NOT_SAID = frozenset({"", "(null)", "N/A", "None", "NONE"})
+_UNASKED = (
+    "Socket timed out",
+    "Unable to contact",
+    "Connection refused",
+    "connect failure",
+    "Connection timed out",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+    "Slurm backup controller",
+    "Resource temporarily unavailable",
+    "Job update not available right now",
+    "Unexpected message received",
+    "Protocol authentication error",
+    "Could not resolve hostname",
+    "Permission denied (publickey",
+)
+"""Parts of messages which say that the controller gave no answer."""
+
+STATES: Mapping[str, PilotState] = {
+    **dict.fromkeys(
+        (
+            "PENDING",
+            "CONFIGURING",
+            "REQUEUED",
+            "REQUEUE_FED",
+            "REQUEUE_HOLD",
+            "RESV_DEL_HOLD",
+            "SPECIAL_EXIT",
+        ),
+        PilotState.PENDING,
+    ),
+    **dict.fromkeys(
+        (
+            "RUNNING",
+            "COMPLETING",
+            "RESIZING",
+            "SIGNALING",
+            "STAGE_OUT",
+            "STOPPED",
+            "SUSPENDED",
+        ),
+        PilotState.RUNNING,
+    ),
+    **dict.fromkeys(
+        (
+            "BOOT_FAIL",
+            "CANCELLED",
+            "COMPLETED",
+            "DEADLINE",
+            "FAILED",
+            "NODE_FAIL",
+            "OUT_OF_MEMORY",
+            "PREEMPTED",
+            "REVOKED",
+            "TIMEOUT",
+        ),
+        PilotState.ENDED,
+    ),
+}
+"""Every state that Slurm documents; any other word is unknown."""
+
+
+class Slurm:
+    """The Slurm that `sbatch` on this host, or behind a prefix, speaks to."""
+
+    def __init__(self, commands: EngineCommands, omitted: Iterable[str] = ()) -> None:
+        """`omitted` names options that this site refuses, as `--mem`."""
+        self._commands = commands
+        self._omitted = frozenset(omitted)
+
+    async def check(self, request: PilotRequest) -> str:
+        """Have Slurm test the request without submitting it."""
+        words = ("--test-only", *self._options(request))
+        answer = await self._commands.run("sbatch", *words, script=_script(request))
+        _raise_if_failed(answer)
+        return answer.errors.strip().removeprefix("sbatch: ")
+
+    async def submit(self, request: PilotRequest) -> str:
+        """Submit a pilot."""
+        words = ("--parsable", *self._options(request))
+        answer = await self._commands.run("sbatch", *words, script=_script(request))
+        _raise_if_failed(answer)
+        # With several clusters the name of one follows the id.
+        engine_id = answer.output.strip().partition(";")[0]
+        if not engine_id.isdecimal():
+            raise CannotAsk(f"sbatch printed no job id: {answer.words}")
+        return engine_id
+
+    async def poll(self, name: str, marks: Sequence[str]) -> Mapping[str, PilotReport]:
+        """Read the list of a pool's jobs."""
+        words = ("-h", "-t", "all", "-n", name, "-o", _FORMAT)
+        answer = await self._commands.run("squeue", *words)
+        if answer.code:
+            raise CannotAsk(answer.words)
+        found: dict[str, PilotReport] = {}
+        for line in answer.output.splitlines():
+            report = _report(line)
+            if report is not None:
+                known = found.get(report.mark)
+                found[report.mark] = report if known is None else _both(known, report)
+        absent = {
+            mark: PilotReport(mark=mark, state=PilotState.ABSENT) for mark in marks
+        }
+        return absent | {mark: found[mark] for mark in marks if mark in found}
+
+    async def cancel(self, engine_ids: Sequence[str]) -> None:
+        """Cancel jobs; Slurm says nothing of those that it does not know."""
+        answer = await self._commands.run("scancel", *engine_ids)
+        if answer.code and not _is_over(answer):
+            raise CannotAsk(answer.words)
+
+    def _options(self, request: PilotRequest) -> list[str]:
+        minutes = max(1, math.ceil(request.time_limit_s / 60))
+        options = {
+            "--job-name": request.name,
+            "--comment": request.mark,
+            "--time": str(minutes),
+            "--nodes": "1",
+            "--ntasks": "1",
+            "--cpus-per-task": str(request.cpus),
+            "--chdir": request.directory,
+            "--output": request.output,
+            "--export": "NONE",
+        }
+        if request.memory_mib is not None:
+            options["--mem"] = f"{request.memory_mib}M"
+        if request.gpus:
+            options["--gres"] = f"gpu:{request.gpus}"
+        kept = {
+            name: value for name, value in options.items() if name not in self._omitted
+        }
+        words = [f"{name}={value}" for name, value in kept.items()]
+        # The last of two equal options counts, so the site's own come later.
+        return [*words, *request.options, "--no-requeue"]
+
+
+def _script(request: PilotRequest) -> str:
+    lines = ("#!/bin/sh", *request.setup, f"exec {shlex.join(request.command)}")
+    return "\n".join(lines) + "\n"
+
+
+def _raise_if_failed(answer: Answer) -> None:
+    if not answer.code:
+        return
+    words = answer.words.removeprefix("sbatch: error: ")
+    if any(part in words for part in _UNASKED):
+        raise CannotAsk(words)
+    raise EngineRefusal(words)
+
+
+def _is_over(answer: Answer) -> bool:
+    """Return whether jobs could not be cancelled because they are no more."""
+    over = ("Invalid job id", "already completing", "already completed")
+    return any(part in answer.errors for part in over)
+
+
+def _report(line: str) -> PilotReport | None:
+    """Read a line of `squeue`; None: it is none of ours."""
+    fields = line.split("|", _FIELDS - 1)
+    if len(fields) < _FIELDS:
+        return None
+    engine_id, word, partition, hosts, start, mark, reason = map(str.strip, fields)
+    return PilotReport(
+        mark=mark,
+        state=STATES.get(word, PilotState.UNKNOWN),
+        engine_id=engine_id,
+        word=word,
+        reason=_said(reason),
+        place=" ".join(filter(None, (_said(partition), _said(hosts)))),
+        expected_start=_said(start) if word == "PENDING" else "",
+    )
+
+
+def _said(text: str) -> str:
+    return "" if text in _NOT_SAID else text
+
+
+def _both(one: PilotReport, other: PilotReport) -> PilotReport:
+    """Merge two jobs with one mark: one of them is what a refused submit left."""
+    alive = [report for report in (one, other) if report.state != PilotState.ENDED]
+    if len(alive) == 1:
+        return alive[0]
+    if not alive:
+        return max(one, other, key=lambda report: int(report.engine_id))
+    ids = f"{one.engine_id} and {other.engine_id}"
+    return PilotReport(
+        mark=one.mark, state=PilotState.UNKNOWN, reason=f"jobs {ids} have one mark"
+    )

@@ -1,0 +1,154 @@
+"""A Slurm cluster of three nodes on this host, without root, for one test session.
+
+Each node has four cores, 4000 MiB and two GPUs that are character devices every machine
+has. Nothing outlives `stop` but jobs that were started by a node that was killed.
+"""
+
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from tests.support.patience import PATIENCE_S, until
+
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
+NODES = ("n1", "n2", "n3")
+_ADMIN_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+_CONFIG = """\
+ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+SlurmctldPidFile={folder}/controller.pid
+SlurmdPidFile={folder}/%n.pid
+ProctrackType=proctrack/linuxproc
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=100
+SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0
+SlurmdParameters=config_overrides
+ReturnToService=2
+SlurmdTimeout=10
+MessageTimeout={message_timeout_s}
+KillWait=2
+GresTypes=gpu
+{nodes}
+PartitionName=main Nodes=ALL Default=YES
+"""
+_NODE = (
+    "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
+    " CPUs=4 RealMemory=4000 Gres=gpu:2"
+)
+_GRES = "Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n"
+
+
+def missing_programs() -> list[str]:
+    """Return which programs of Slurm this machine lacks."""
+    return [name for name in PROGRAMS if shutil.which(name, path=_ADMIN_PATH) is None]
+
+
+class SlurmCluster:
+    """A controller and its nodes."""
+
+    def __init__(self, folder: Path, message_timeout_s: int = 3) -> None:
+        """Write the configuration; see `start`."""
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "SLURM_CONF": str(folder / "slurm.conf"),
+            "PATH": _ADMIN_PATH,
+        }
+        self.controller: subprocess.Popen[bytes] | None = None
+        self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+        (folder / "state").mkdir(parents=True)
+        for name in NODES:
+            (folder / "spool" / name).mkdir(parents=True)
+        port, *ports = _free_ports(1 + len(NODES))
+        named = zip(NODES, ports, strict=True)
+        nodes = "\n".join(_NODE.format(name=name, port=own) for name, own in named)
+        text = _CONFIG.format(
+            port=port,
+            user=getpass.getuser(),
+            folder=folder,
+            nodes=nodes,
+            message_timeout_s=message_timeout_s,
+        )
+        (folder / "slurm.conf").write_text(text)
+        (folder / "gres.conf").write_text(_GRES)
+
+    def start(self) -> None:
+        """Start all, and wait until every node is idle."""
+        self.start_controller()
+        for name in NODES:
+            self._nodes[name] = self._spawn("slurmd", "-D", "-N", name)
+        until(self.idle_nodes, "not all nodes are idle", set(NODES).__eq__)
+
+    def start_controller(self) -> None:
+        """Start the controller, for the first time or again."""
+        self.controller = self._spawn("slurmctld", "-D")
+
+    def stop_controller(self) -> None:
+        """End the controller; killed, it would forget the jobs of the last seconds."""
+        assert self.controller is not None
+        self.controller.terminate()
+        self.controller.wait(PATIENCE_S)
+
+    def signal_controller(self, number: signal.Signals) -> None:
+        """Send the controller a signal: SIGSTOP makes it hang."""
+        assert self.controller is not None
+        self.controller.send_signal(number)
+
+    def idle_nodes(self) -> set[str]:
+        """Return the nodes that the controller calls idle."""
+        words = ("sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
+        found = subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, check=False
+        )
+        return set(found.stdout.split())
+
+    def run(self, *words: str) -> str:
+        """Run a command of Slurm, and return what it prints."""
+        done = subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def log(self) -> str:
+        """Return what controller and nodes have said."""
+        return "\n".join(path.read_text() for path in self.folder.glob("*.log"))
+
+    def stop(self) -> None:
+        """End jobs, nodes and controller."""
+        if self.controller is not None and self.controller.poll() is None:
+            self.signal_controller(signal.SIGCONT)
+            words = ("scancel", "-u", getpass.getuser())
+            subprocess.run(words, env=self.environment, check=False, timeout=PATIENCE_S)
+        for process in (*self._nodes.values(), self.controller):
+            if process is not None:
+                process.terminate()
+                process.wait(PATIENCE_S)
+
+    def _spawn(self, *words: str) -> "subprocess.Popen[bytes]":
+        with (self.folder / f"{'-'.join(words)}.log").open("ab") as log:
+            return subprocess.Popen(
+                words, env=self.environment, stdout=log, stderr=log, cwd=self.folder
+            )
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
