@@ -9,7 +9,12 @@ from typing import Any
 
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 from grass.store.blob_folder import BlobFolder
-from grass.worker.shell.blob_files import RECENT_S, WINDOW, BlobFiles
+from grass.worker.shell.blob_files import (
+    RECENT_S,
+    WINDOW,
+    BlobFiles,
+    folder_of_boot,
+)
 
 LARGE = os.urandom(3 * BLOB_PIECE) * 4
 
@@ -149,3 +154,13 @@ def test_what_was_used_longest_ago_is_removed_but_nothing_in_use(
         assert RECENT_S > 0
 
     play(story)
+
+
+def test_what_was_fetched_before_a_restart_of_the_machine_is_removed(
+    tmp_path: Path,
+) -> None:
+    assert folder_of_boot(str(tmp_path / "none"), "b") == str(tmp_path / "none" / "b")
+    for boot in ("one", "two"):
+        (tmp_path / boot / "ab").mkdir(parents=True)
+    assert folder_of_boot(str(tmp_path), "two") == str(tmp_path / "two")
+    assert [one.name for one in tmp_path.iterdir()] == ["two"]

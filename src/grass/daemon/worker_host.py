@@ -23,11 +23,12 @@ from grass.daemon.hosting import (
 )
 from grass.daemon.remote_calls import WorkerDaemon
 from grass.daemon.worker_setup import worker, worker_id
+from grass.devices.probe import boot_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.link.dialer import HEARTBEAT_S, Dialer
 from grass.settings import Settings
-from grass.worker.shell.blob_files import MOST_KEPT
+from grass.worker.shell.blob_files import MOST_KEPT, folder_of_boot
 
 log = EventLog("grass.daemon")
 
@@ -51,7 +52,7 @@ async def host_worker(
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     named = with_worker_name(hosting, works_for)
-    blobs = home.fetched_blobs, MOST_KEPT
+    blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
     agent = await worker(home, named, identity, dialer, settings, blobs)
     front = WorkerDaemon(
         home,

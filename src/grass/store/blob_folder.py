@@ -9,7 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -29,8 +29,12 @@ def blob_path(folder: str, name: str) -> str:
 class BlobFolder:
     """The blobs in one folder, which is made when the first one comes."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(
+        self, folder: str | Path, sync: Callable[[int], None] = os.fsync
+    ) -> None:
+        """`sync` puts a file or a folder on the disk."""
         self.folder = str(folder)
+        self._sync = sync
         self._drafts = os.path.join(self.folder, _DRAFTS)
         self._numbers = count(1)
         for draft in _listed(self._drafts):
@@ -45,7 +49,7 @@ class BlobFolder:
         try:
             os.makedirs(self._drafts, mode=0o700, exist_ok=True)
             draft = f"{self._drafts}/{os.getpid()}-{next(self._numbers)}"
-            return FileDraft(draft, self.path(name), name)
+            return FileDraft(draft, self.path(name), name, self._sync)
         except OSError as error:
             raise _failure(error, self.folder) from error
 
@@ -85,8 +89,11 @@ class BlobFolder:
 class FileDraft:
     """A blob that is being written to a file without its final name."""
 
-    def __init__(self, draft: str, path: str, name: str) -> None:
+    def __init__(
+        self, draft: str, path: str, name: str, sync: Callable[[int], None]
+    ) -> None:
         self._draft, self._path, self._name = draft, path, name
+        self._sync = sync
         self._hash = hashlib.sha256()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         self._file: int | None = os.open(draft, flags, _OWNER)
@@ -117,7 +124,7 @@ class FileDraft:
             self.discard()
 
     def _keep(self, file: int) -> bool:
-        os.fsync(file)
+        self._sync(file)
         folder = os.path.dirname(self._path)
         is_new = not os.path.exists(self._path)
         try:
@@ -125,10 +132,17 @@ class FileDraft:
         except FileExistsError:
             """Another blob that begins like it was first."""
         else:
-            _sync_folder(os.path.dirname(folder))
+            self._sync_folder(os.path.dirname(folder))
         os.rename(self._draft, self._path)
-        _sync_folder(folder)
+        self._sync_folder(folder)
         return is_new
+
+    def _sync_folder(self, folder: str) -> None:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._sync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def discard(self) -> None:
         """Remove what was written; after `finish` nothing happens."""
@@ -137,14 +151,6 @@ class FileDraft:
             self._file = None
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._draft)
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _listed(folder: str) -> "list[os.DirEntry[str]]":

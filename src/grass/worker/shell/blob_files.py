@@ -10,7 +10,9 @@ used longest ago are removed first, and never one that an attempt here may still
 """
 
 import asyncio
+import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -52,7 +54,9 @@ class BlobFiles:
     ) -> None:
         """Take the folder, and how many bytes stay; None: it is the broker's own."""
         folder, self._most = place
-        self._folder = BlobFolder(folder)
+        # After a restart of the machine fetched ones are fetched again.
+        sync = os.fsync if self._most is None else _not_synced
+        self._folder = BlobFolder(folder, sync)
         self._ask = ask
         self._create_task = create_task
         self._fetched = fetched
@@ -163,6 +167,23 @@ class BlobFiles:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _not_synced(_file: int) -> None:
+    """Leave a file to the kernel: what is lost with the power is fetched again."""
+
+
+def folder_of_boot(folder: str, boot: str) -> str:
+    """Return where blobs are that were fetched since the machine was started.
+
+    Those from before may not be whole, and are removed.
+    """
+    own = os.path.join(folder, boot)
+    with contextlib.suppress(FileNotFoundError):
+        for other in os.listdir(folder):
+            if other != boot:
+                shutil.rmtree(os.path.join(folder, other), ignore_errors=True)
+    return own
 
 
 class _Fetch:
