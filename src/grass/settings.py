@@ -107,6 +107,10 @@ SETTINGS = (
         "how large the arguments or the function of a task may be",
     ),
     Setting(
+        *("tasks.keep", "keep_results_s", "age", None, "GRASS_TASKS_KEEP"),
+        "how long a worker keeps results of tasks; unset: as long as their jobs",
+    ),
+    Setting(
         *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
         "how the daemon writes its log",
     ),
@@ -140,6 +144,7 @@ class Settings(NamedTuple):
     gpu_busy: int | None
     task_python: str | None
     largest_blob: int
+    keep_results_s: float | None
     log_format: str
     sources: tuple[SettingValue, ...]
 

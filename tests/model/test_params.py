@@ -9,6 +9,7 @@ from grass.model.jobs.arrays import MOST_MEMBERS
 from grass.model.jobs.job import Common, Job, new_job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.params import MOST_NAMES, check_kinds, positions, rows, variable
+from grass.model.jobs.task_call import Arguments
 
 COMMON = Common(1, ("x",), False, "fit-{index}-{lr}-{id}-{gpu}", "p", "me", "q", 0, 0)
 
@@ -88,3 +89,11 @@ def test_a_job_without_parameters_is_no_larger_for_those_that_have_some() -> Non
     assert "params" not in Job.__struct_fields__
     assert sys.getsizeof(plain) == sys.getsizeof(object()) + 8 * fields
     assert plain.params == {}
+
+
+def test_only_a_task_has_room_for_arguments() -> None:
+    plain = new_job(1, COMMON, JobState.QUEUED, 1, None)
+    task = new_job(1, COMMON, JobState.QUEUED, 1, None, Arguments(b"x"))
+    assert (plain.arguments, plain.arguments_blob) == (b"", "")
+    assert (task.arguments, task.arguments_blob) == (b"x", "")
+    assert sys.getsizeof(task) == sys.getsizeof(plain) + 16

@@ -24,7 +24,13 @@ from grass.daemon.doctor_process import DoctorProcess
 from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
 from grass.daemon.web_host import WebHost
-from grass.daemon.worker_setup import home_folder, shell, worker, worker_id
+from grass.daemon.worker_setup import (
+    home_folder,
+    shell,
+    with_old_results_removed,
+    worker,
+    worker_id,
+)
 from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.link.channel import LinkEnd, pair
@@ -128,7 +134,7 @@ async def _run_worker(context: Context, home: Home, hosting: Hosting) -> None:
     agent = await worker(
         home, hosting, context.worker, far, context.settings, (home.blobs, None)
     )
-    await agent.run()
+    await with_old_results_removed(home, context.settings, agent.run())
 
 
 def _tcp_access(home: Home, hosting: Hosting) -> "TcpAccess | None":

@@ -22,7 +22,11 @@ from grass.daemon.hosting import (
     with_worker_name,
 )
 from grass.daemon.remote_calls import WorkerDaemon
-from grass.daemon.worker_setup import worker, worker_id
+from grass.daemon.worker_setup import (
+    with_old_results_removed,
+    worker,
+    worker_id,
+)
 from grass.devices.probe import boot_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
@@ -64,8 +68,9 @@ async def host_worker(
         lambda: dialer.state,
     )
     server = ApiServer(application(front))
+    working = with_old_results_removed(home, settings, agent.run())
     async with asyncio.TaskGroup() as group:
-        parts = [group.create_task(dialer.run()), group.create_task(agent.run())]
+        parts = [group.create_task(dialer.run()), group.create_task(working)]
         serving = group.create_task(server.serve_on(listen(home.socket)))
         restoring = group.create_task(restore_files(home, server))
         save_options(home, hosting.words)

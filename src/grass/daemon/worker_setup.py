@@ -1,11 +1,14 @@
 """Sets up the worker of this machine: its id, its devices, the environment of jobs."""
 
+import asyncio
 import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from grass.client.private_files import create_private
 from grass.config import Home, user_environment
@@ -27,6 +30,7 @@ from grass.worker.core.usage.busy_gpus import BusyGpus
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.instance import instance_of
+from grass.worker.shell.old_results import remove_old_results
 
 log = EventLog("grass.daemon")
 
@@ -75,6 +79,21 @@ async def worker(
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
     )
+
+
+async def with_old_results_removed(
+    home: Home, settings: Settings, working: Coroutine[Any, Any, None]
+) -> None:
+    """Run the worker, and beside it remove results that are older than wanted."""
+    keep_s = settings.keep_results_s
+    if keep_s is None:
+        await working
+        return
+    removing = asyncio.ensure_future(remove_old_results(home.output, keep_s))
+    try:
+        await working
+    finally:
+        removing.cancel()
 
 
 def _surroundings(home: Home, found: FoundUnits) -> Surroundings:

@@ -139,7 +139,8 @@ def _without_result(details: JobDetails) -> NoResult:
     job = details.job
     if job.state is JobState.SUCCEEDED:
         return NoResult(
-            f"the result of job {job.id} is gone",
+            f"the result of job {job.id}, which ended at {rfc3339(job.finished_at)}, is"
+            " gone: the setting tasks.keep of its worker says how long one is kept",
             f"`grass rerun {job.id}` computes it again",
         )
     because = f": {job.reason}" if job.reason else ""

@@ -1,9 +1,9 @@
 """Job types: jobs of one type use about as much memory, so it is learned by type.
 
 The type is what a user calls it, else what the command is about: its script, as the
-path is written, or its program. A guest's type names its function. Where a command has
-neither script nor program of its own, as `python -c` or a shell line of several
-commands, the type is the command itself.
+path is written, or its program. That of a guest or a task is its function. Where a
+command has neither script nor program of its own, as `python -c` or a shell line of
+several commands, the type is the command itself.
 """
 
 import re
@@ -24,6 +24,8 @@ def job_type(spec: Spec, words: Sequence[str], name: str = "") -> str:
     """Return the type of a job that runs these words; a guest has only a name."""
     if spec.job_type is not None:
         return spec.job_type
+    if spec.task is not None:
+        return spec.task.name or name or "job"
     return _default_type((*spec.prefix, *words))[:LONGEST_JOB_TYPE] or name or "job"
 
 
