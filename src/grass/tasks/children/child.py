@@ -16,11 +16,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import deque
 
 import anyio
 
+from grass.tasks.children.child_record import ChildRecord
 from grass.tasks.children.frames import (
     FUNCTION,
     HOLD,
@@ -48,28 +48,11 @@ _LEAVING_S = 2.0
 """How long a child may take to leave by itself."""
 
 
-class ChildProcess:
+class ChildProcess(ChildRecord):
     """A child, its connection, and the tasks that it has."""
 
     def __init__(self, variables: Mapping[str, str], key: str) -> None:
-        self.key = key
-        """The devices that it sees."""
-        self.sent: deque[Task] = deque()
-        """Its tasks, in order: the first runs, the others were sent ahead."""
-        self.head_at = 0.0
-        """When the first of them began to run, at the earliest."""
-        self.average_s: float | None = None
-        """How long its tasks take."""
-        self.functions: set[int] = set()
-        """The numbers of the functions that it knows."""
-        self.killed_for: BaseException | None = None
-        """Why it was killed, if it was."""
-        self.cancelled: set[int] = set()
-        """The numbers of tasks that nobody waits for any more."""
-        self.held: object = None
-        """What its tasks hold."""
-        self.is_ready = self.is_killed = self.is_leaving = self.is_gone = False
-        self.gone = anyio.Event()
+        super().__init__(key)
         line, other = socket.socketpair()
         tokens_read, self._tokens = os.pipe()
         # Opened once more: the child waits for bytes, and this end must not.
@@ -109,12 +92,9 @@ class ChildProcess:
             self.functions.add(number)
             self._put(FUNCTION, number, data, None)
 
-    def add(self, task: Task, data: bytes, descriptor: int | None) -> None:
-        """Send a task, to be run after those sent before."""
-        if not self.sent:
-            self.head_at = time.monotonic()
-        self.sent.append(task)
-        self._put(TASK, task.number, data, descriptor)
+    def send(self, number: int, data: bytes, descriptor: int | None) -> None:
+        """Send a task, by its number; one byte allows it."""
+        self._put(TASK, number, data, descriptor)
         self._unallowed += 1
 
     def recall(self) -> list[Task]:
@@ -128,20 +108,6 @@ class ChildProcess:
         if recalled:
             self._put(RECALL, len(recalled), b"", None)
         return recalled
-
-    def started(self) -> None:
-        """Note that it runs now; what it was sent begins at the earliest now."""
-        self.is_ready = True
-        self.head_at = time.monotonic()
-
-    def done(self, task_number: int, seconds: float) -> Task:
-        """Note that the first task has ended, and return it."""
-        task = self.sent.popleft()
-        assert task.number == task_number, f"{task.number} is not {task_number}"
-        self.head_at = time.monotonic()
-        before = self.average_s
-        self.average_s = seconds if before is None else 0.8 * before + 0.2 * seconds
-        return task
 
     def flush(self) -> None:
         """Send what can be sent without waiting; allow the tasks that went out."""

@@ -16,12 +16,13 @@ from grass.model.resources import GPU_KINDS, unit_order
 from grass.tasks.children import payloads
 from grass.tasks.children.child import ChildProcess
 from grass.tasks.children.frames import READY, RESULT
-from grass.tasks.errors import TaskFailed, death, raised_error
+from grass.tasks.errors import TaskFailed, TaskLost, death, raised_error
 from grass.tasks.functions import Functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.model.resources import Request
+    from grass.tasks.children.child_record import ChildRecord
     from grass.tasks.children.frames import Frame
     from grass.tasks.core.task_units import Start
     from grass.tasks.program_units import ProgramUnits
@@ -39,13 +40,18 @@ _MOST_IDLE = 64
 class Children:
     """All child processes of a session."""
 
-    def __init__(self, session: Session, program: ProgramUnits) -> None:
+    def __init__(
+        self,
+        session: Session,
+        program: ProgramUnits,
+        functions: Functions | None = None,
+    ) -> None:
         self._session = session
         self._program = program
-        self._functions = Functions()
-        self._all: dict[ChildProcess, None] = {}
-        self._idle: dict[ChildProcess, None] = {}
-        self._unsent: dict[ChildProcess, None] = {}
+        self._functions = functions or Functions()
+        self._all: dict[ChildRecord, None] = {}
+        self._idle: dict[ChildRecord, None] = {}
+        self._unsent: dict[ChildRecord, None] = {}
         self._watched: anyio.Event | None = None
 
     def find_devices(self, request: Request) -> None:
@@ -63,7 +69,7 @@ class Children:
             self._session.drop(task)
             task.owner.failed(task, error)
             return
-        child = self._child_for(start)
+        child = self._child_for(task, start)
         self._hold(child, start)
         if number >= 0:
             child.teach(number, self._functions.data[number])
@@ -81,10 +87,10 @@ class Children:
             if child.has_unsent:
                 self._session.start_soon(child.flush_later)
 
-    def _child_for(self, start: Start) -> ChildProcess:
+    def _child_for(self, task: Task, start: Start) -> ChildRecord:
         units = {name for kind in GPU_KINDS for name in start.allocation.get(kind, ())}
         gpus = sorted(units, key=unit_order)
-        key = ",".join(gpus)
+        key = self.key_of(task, gpus)
         for child in self._idle:
             if child.key == key:
                 del self._idle[child]
@@ -93,18 +99,26 @@ class Children:
             first = next(iter(self._idle))
             del self._idle[first]
             first.leave()
-        child = ChildProcess(self._program.variables(gpus), key)
+        child = self.new_child(key, gpus)
         self._all[child] = None
         self._session.start_soon(self._serve, child)
         return child
 
-    def _hold(self, child: ChildProcess, start: Start) -> None:
+    def key_of(self, _task: Task, gpus: list[str]) -> str:
+        """Return the key of the children that can run a task with these GPUs."""
+        return ",".join(gpus)
+
+    def new_child(self, key: str, gpus: list[str]) -> ChildRecord:
+        """Start a child that sees these GPUs."""
+        return ChildProcess(self._program.variables(gpus), key)
+
+    def _hold(self, child: ChildRecord, start: Start) -> None:
         held = (start.allocation, start.own if start.own.parts else None)
         if child.held != held or held[1] is not None:
             child.held = held
             child.hold(*payloads.dump(held))
 
-    def _send_ahead(self, child: ChildProcess) -> None:
+    def _send_ahead(self, child: ChildRecord) -> None:
         """Send tasks to a child that take over what its task holds."""
         if child.average_s is None or child.is_killed:
             return
@@ -121,7 +135,7 @@ class Children:
         if len(child.sent) > 1:
             self._watch_soon()
 
-    def _send_one(self, child: ChildProcess, follower: int) -> bool:
+    def _send_one(self, child: ChildRecord, follower: int) -> bool:
         task = self._session.task(follower)
         assert task.ask is not None
         if task.is_async or task.limit is not None or task.ask.own.parts:
@@ -137,7 +151,7 @@ class Children:
         child.add(task, data, descriptor)
         return True
 
-    async def _serve(self, child: ChildProcess) -> None:
+    async def _serve(self, child: ChildRecord) -> None:
         """Take the answers of a child until it has died."""
         try:
             while frames := await child.answers():
@@ -152,7 +166,7 @@ class Children:
             exit_code = await child.exit_code()
             self._died(child, exit_code)
 
-    def _answered(self, child: ChildProcess, frame: Frame) -> None:
+    def _answered(self, child: ChildRecord, frame: Frame) -> None:
         if frame.kind == READY:
             child.started()
             return
@@ -173,7 +187,11 @@ class Children:
                 task.limit.note_run(frame.seconds)
             _bring(task, frame)
         else:
-            self._failed(task, raised_error(frame.data, task.name))
+            self._failed(task, self.raised(task, frame))
+
+    def raised(self, task: Task, frame: Frame) -> BaseException:
+        """Return the exception that a task has raised."""
+        return raised_error(frame.data, task.name)
 
     def _failed(self, task: Task, error: BaseException) -> None:
         temporary = isinstance(error, task.options.temporary_err)
@@ -182,7 +200,7 @@ class Children:
         else:
             task.owner.failed(task, error)
 
-    def _died(self, child: ChildProcess, exit_code: int) -> None:
+    def _died(self, child: ChildRecord, exit_code: int) -> None:
         del self._all[child]
         self._idle.pop(child, None)
         self._unsent.pop(child, None)
@@ -194,7 +212,7 @@ class Children:
             self._lost(task, child, exit_code)
         child.gone.set()
 
-    def _lost(self, task: Task, child: ChildProcess, exit_code: int) -> None:
+    def _lost(self, task: Task, child: ChildRecord, exit_code: int) -> None:
         self._session.give_back(task)
         if task.number in child.cancelled:
             return
@@ -203,10 +221,14 @@ class Children:
             self._session.submit_again(task)
             return
         if error is None:
-            error = death(task.name, exit_code, child.name, task.tries)
+            error = self.death(task, child, exit_code)
         task.owner.failed(task, error)
 
-    def cancel(self, tasks: dict[int, Task]) -> list[ChildProcess]:
+    def death(self, task: Task, child: ChildRecord, exit_code: int) -> TaskLost:
+        """Return the error of a task whose child has died."""
+        return death(task.name, exit_code, child.name, task.tries)
+
+    def cancel(self, tasks: dict[int, Task]) -> list[ChildRecord]:
         """Kill the children that run some of these tasks, and return those children.
 
         Those that were only sent ahead wait again.
@@ -221,7 +243,7 @@ class Children:
                 dying.append(child)
         return dying
 
-    def _take_back(self, child: ChildProcess) -> None:
+    def _take_back(self, child: ChildRecord) -> None:
         for task in child.recall():
             self._session.wait_again(task)
             self._unsent[child] = None
