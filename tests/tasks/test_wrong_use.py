@@ -24,7 +24,7 @@ async def double(number: int) -> int:
 def test_each_wrong_use_is_a_sentence_with_the_next_step(backend: str) -> None:
     with pytest.raises(UsageError, match="call `run_combine"):
         grain.open_waitgroup()
-    with pytest.raises(UsageError, match=r"write \[\] for them"):
+    with pytest.raises(UsageError, match=r"`rpw` says what each machine gives"):
         grain.run_combine(anyio.sleep_forever, ["node1:7501"])
 
     async def main() -> None:

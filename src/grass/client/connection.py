@@ -140,7 +140,7 @@ class HttpConnection:
         status, self.headers = self._read_head()
         pieces = self._body(self.headers)
         if status not in _OK:
-            raise _problem(status, b"".join(pieces))
+            raise problem_of(status, b"".join(pieces))
         if trouble is not None:
             raise Broken(str(trouble)) from trouble
         self._may_last = True
@@ -314,7 +314,8 @@ def _connect_from_folder(channel: _socket.socket, path: str) -> None:
         os.close(descriptor)
 
 
-def _problem(status: int, body: bytes) -> GrassError:
+def problem_of(status: int, body: bytes) -> GrassError:
+    """Return the error that a reply reports."""
     try:
         document = decoded(body)
         kind = error_classes().get(document["code"], GrassError)

@@ -158,8 +158,13 @@ class TlsConnection(HttpConnection):
 
     def __init__(self, channel: ssl.SSLSocket, token: str | None) -> None:
         super().__init__(channel)
+        self._secure, self._token = channel, token
         if token is not None:
             self._fields += f"Authorization: Bearer {token}\r\n"
+
+    def detached(self) -> tuple[ssl.SSLSocket, str | None]:
+        """Hand over the socket and the token, to whom speaks another protocol."""
+        return self._secure, self._token
 
 
 def _current(home: Home) -> Known:

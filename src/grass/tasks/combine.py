@@ -38,20 +38,21 @@ def run_combine(
 ) -> Any:  # noqa: ANN401
     """Run a coroutine function, or several side by side, that submit tasks.
 
-    Returns what it returns; a list for several. `rpw` is what tasks have here.
-    `backend` is `asyncio` or `trio`. In a program that runs an event loop already it
-    returns what has to be awaited. `reschedule`, `persistent` and `temporary_err` are
-    as for `options` of a wait-group.
+    Returns what it returns; a list for several. `rpw` is what tasks have here, and on
+    each machine that an address names: `["node1:7501"]` is the broker there, which this
+    machine has joined. `backend` is `asyncio` or `trio`. In a program that runs an
+    event loop already it returns what has to be awaited. `reschedule`, `persistent` and
+    `temporary_err` are as for `options` of a wait-group.
     """
-    check_addresses(addresses)
     if current.get() is not None:
         raise UsageError(
             "`run_combine` runs already", "use `open_waitgroup` and `start_subtask`"
         )
     if not callable(subtasks):
         subtasks = _functions(subtasks)
-    main = partial(_main, subtasks, Options().changed(**options))
     has = None if rpw is None else resource_from(rpw)
+    machines = Machines(addresses, has)
+    main = partial(_main, subtasks, Options().changed(**options), machines)
     if _is_in_loop():
         return _run_in_loop(main, has)
     loop = chosen_backend(backend)
@@ -82,13 +83,25 @@ def _functions(subtasks: Iterable[Main]) -> list[Main]:
     return functions
 
 
-def check_addresses(addresses: Iterable[str]) -> None:
-    """Refuse machines other than this one."""
-    if list(addresses):
-        raise UsageError(
-            "tasks run on this machine only, so there are no addresses to give",
-            "write [] for them; `rpw` is what tasks have here",
-        )
+class Machines:
+    """The addresses of a program, and what it asks for at each of them."""
+
+    def __init__(self, addresses: Iterable[str], rpw: Resource | None) -> None:
+        """Refuse addresses that are none, before anything is waited for."""
+        self._addresses = addresses if isinstance(addresses, str) else list(addresses)
+        self._rpw = rpw
+        if self._addresses:
+            from grass.tasks.machines.addresses import check_addresses
+
+            check_addresses(self._addresses, rpw)
+
+    async def open(self, session: Session) -> None:
+        """Enqueue a task host at each of them, for as long as the session lasts."""
+        if self._addresses:
+            from grass.tasks.machines.addresses import open_hosts
+
+            assert self._rpw is not None
+            await open_hosts(session, self._addresses, self._rpw, running_backend())
 
 
 async def _run_in_loop(
@@ -99,12 +112,16 @@ async def _run_in_loop(
 
 
 async def _main(
-    subtasks: Main | Iterable[Main], options: Options, program: ProgramUnits
+    subtasks: Main | Iterable[Main],
+    options: Options,
+    machines: Machines,
+    program: ProgramUnits,
 ) -> Any:  # noqa: ANN401
     failed: BaseException | None = None
     value: Any = None
-    async with Session(program, options):
+    async with Session(program, options) as session:
         try:
+            await machines.open(session)
             if callable(subtasks):
                 value = await awaited(subtasks)
             else:
@@ -135,9 +152,15 @@ def chosen_backend(backend: str | None) -> str:
     return backend
 
 
-def _is_in_loop() -> bool:
+def running_backend() -> str:
+    """Return which event loop this code runs in."""
     trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_run():
+    is_trio = trio is not None and trio.lowlevel.in_trio_run()
+    return "trio" if is_trio else "asyncio"
+
+
+def _is_in_loop() -> bool:
+    if running_backend() == "trio":
         return True
     try:
         asyncio.get_running_loop()

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 MOST = 256
 """So many functions are kept by their numbers."""
 _LARGE = 1 << 16
-_NONE = -1
+NONE = -1
+"""The number of a function that goes along with each call."""
 
 
 class Functions:
@@ -54,14 +55,14 @@ class Functions:
         known = snapshot.get(id(function))
         if known is None:
             if len(self.data) >= MOST:
-                return _NONE
+                return NONE
             known = snapshot[id(function)] = function, self._add(function)
         return known[1]
 
     def _add(self, function: Callable[..., Any]) -> int:
         data = pickled(function)
         if len(data) > _LARGE:
-            return _NONE
+            return NONE
         number = self._numbers.setdefault(data, len(self.data))
         if number == len(self.data):
             self.data.append(data)

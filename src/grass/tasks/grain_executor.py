@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 
 from grass.resource import resource_from
-from grass.tasks.combine import check_addresses, run_combine
+from grass.tasks.combine import Machines, run_combine
 from grass.tasks.program_units import ProgramBlock
 from grass.tasks.session import Session
 from grass.tasks.task import Options
@@ -41,10 +41,11 @@ class GrainExecutor:
         backend: str | None = None,
         **options: Any,  # noqa: ANN401
     ) -> None:
-        check_addresses(addresses)
         # Grain's executor is given a nursery; this one has its own.
         options.pop("_n", None)
         self._rpw = None if rpw is None else resource_from(rpw)
+        self._addresses = list(addresses)
+        self._machines = Machines(self._addresses, self._rpw)
         self._backend, self._given = backend, options
         self._calls: list[tuple[Resource, Callable[..., Any], Any, Any]] = []
         self._group: _Numbered | None = None
@@ -91,9 +92,8 @@ class GrainExecutor:
     ) -> None:
         """Run all that was submitted, unless the block has failed."""
         if kind is None:
-            run_combine(
-                self._run_all, [], self._rpw, backend=self._backend, **self._given
-            )
+            where = (self._addresses, self._rpw)
+            run_combine(self._run_all, *where, backend=self._backend, **self._given)
 
     async def _run_all(self) -> None:
         async with open_waitgroup() as group:
@@ -107,6 +107,12 @@ class GrainExecutor:
         program = await self._program.__aenter__()
         self._session = Session(program, Options().changed(**self._given))
         await self._session.__aenter__()
+        try:
+            await self._machines.open(self._session)
+        except BaseException as error:
+            await self._session.__aexit__(type(error), error, error.__traceback__)
+            await self._program.__aexit__(type(error), error, error.__traceback__)
+            raise
         self._group = _Numbered(self._session)
         self.resultq = self._group.resultq
         await self._group.__aenter__()

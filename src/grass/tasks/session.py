@@ -77,6 +77,9 @@ class Session:
         self.ended = 0
         """How many tasks have ended."""
         self.progress = Progress(self)
+        self.on_leave: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        """What is to be done when the program is done, beside each other."""
+        self._failure: BaseException | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to take tasks."""
@@ -98,9 +101,22 @@ class Session:
         """End the child processes; those of tasks that run are killed."""
         current.reset(self._token)
         if error is None:
-            await self._children.leave()
+            await self._leave()
         self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(kind, error, traceback)
+        is_handled = await self._group.__aexit__(kind, error, traceback)
+        if self._failure is not None:
+            raise self._failure
+        return is_handled
+
+    async def _leave(self) -> None:
+        async with anyio.create_task_group() as group:
+            for leave in (self._children.leave, *self.on_leave):
+                group.start_soon(leave)
+
+    def fail(self, error: BaseException) -> None:
+        """End the program with an error that none of its tasks has raised."""
+        self._failure = self._failure or error
+        self._group.cancel_scope.cancel()
 
     @property
     def running(self) -> int:
@@ -159,6 +175,7 @@ class Session:
     def add_machine(self, name: str, capacity: Capacity, processes: Children) -> None:
         """Have tasks run on another machine, too."""
         self._machines[name] = processes
+        self._group.start_soon(processes.watch)
         self.units.add_worker(name, capacity)
         self._wanted.set()
 

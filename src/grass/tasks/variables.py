@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Held = tuple[Allocation, "Resource | None"]
 
+HOST_VARIABLE = "GRASS_TASK_HOST"
+"""In a task host and its children: the host's job."""
 held: ContextVar[Held] = ContextVar("grass_task_held")
 """The units of the task that runs here, and its parts of the user's own."""
 in_child: ContextVar[bool] = ContextVar("grass_task_in_child", default=False)
@@ -46,7 +48,8 @@ class TaskVariables:
             return "N/A"
         import os
 
-        return f"{os.uname().nodename}(local)"
+        job = os.environ.get(HOST_VARIABLE)
+        return f"{os.uname().nodename}({'local' if job is None else f'job {job}'})"
 
 
 GVAR = TaskVariables()

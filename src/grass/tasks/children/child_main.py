@@ -95,7 +95,7 @@ class Child:
                     if dropped.descriptor is not None:
                         os.close(dropped.descriptor)
             elif frame.kind == FUNCTION:
-                self._functions[frame.number] = _loaded(frame.data)
+                self._functions[frame.number] = loaded(frame.data)
             else:
                 assert frame.kind == HOLD
                 # Tasks before it in the line have run: it is sent to an idle child.
@@ -125,7 +125,7 @@ class Child:
             data, descriptor = _dumped(function, function(*args, **dict(more)))
             kind = RESULT
         except BaseException as error:  # noqa: BLE001 -- it is the task's, and sent back
-            kind, data, descriptor = ERROR, _dumped_error(error), None
+            kind, data, descriptor = ERROR, dumped_error(error), None
         # The function may have closed it.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             sys.stdout.flush()
@@ -143,7 +143,8 @@ class Child:
         self._line.sendall(frame)
 
 
-def _loaded(data: bytes) -> Callable[..., Any] | BaseException:
+def loaded(data: bytes) -> Callable[..., Any] | BaseException:
+    """Return a function, or what went wrong as it was loaded."""
     try:
         function: Callable[..., Any] = pickle.loads(data)  # noqa: S301 -- our parent's
     except BaseException as error:  # noqa: BLE001 -- told by the tasks that call it
@@ -160,7 +161,7 @@ def _dumped(function: Callable[..., Any], value: object) -> tuple[bytes, int | N
         raise UsageError(text, "return what it can be made of") from error
 
 
-def _dumped_error(error: BaseException) -> bytes:
+def dumped_error(error: BaseException) -> bytes:
     """Return an exception with its traceback as text; or text alone."""
     # Without the frames of this module, which are above those of the function.
     found = error.__traceback__

@@ -39,7 +39,7 @@ def dump_with_buffers(
 ) -> tuple[bytes, list[pickle.PickleBuffer]]:
     """Return the pickle of a value, and its large buffers, which are not copied."""
     large: list[pickle.PickleBuffer] = []
-    if type(value) in _PLAIN or _is_plain_call(value):
+    if type(value) in _PLAIN or is_plain_call(value):
         return pickle.dumps(value, 5), large
     import cloudpickle
 
@@ -54,7 +54,7 @@ def dump_with_buffers(
     return data.getvalue(), large
 
 
-def _is_plain_call(value: object) -> bool:
+def is_plain_call(value: object) -> bool:
     """Tell whether a tuple has only values that the plain pickler does as well."""
     if type(value) is not tuple:
         return False

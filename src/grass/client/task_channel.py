@@ -1,0 +1,178 @@
+"""A channel to a job of another machine's broker: a WebSocket, under asyncio or trio.
+
+The connection is made as for any call, in a thread; so the broker has proved its key.
+From then on it is read and written by whatever event loop runs here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import ssl
+from collections import deque
+from contextlib import suppress
+
+import anyio
+import anyio.to_thread
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.frames import Close, Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+from grass.client.connection import problem_of
+from grass.client.tls_connection import TlsConnection
+from grass.config import API_PREFIX
+from grass.errors import GrassError, ProtocolError, Unreachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from grass.client.tls_connection import BrokerRoute
+
+ENDED = 1000
+"""The code with which a broker closes the channel of a job that has ended."""
+OPEN_S = 20.0
+_LARGEST = 1 << 20
+_READ = 256 * 1024
+
+_quiet = logging.getLogger("grass.client.websocket")
+# At level DEBUG the library logs headers, and so the token.
+_quiet.setLevel(logging.WARNING)
+
+
+class TaskChannel:
+    """An open channel."""
+
+    def __init__(self, channel: ssl.SSLSocket) -> None:
+        channel.setblocking(False)
+        self._channel = channel
+        uri = parse_uri("wss://grass" + API_PREFIX)
+        self._protocol = ClientProtocol(uri, max_size=_LARGEST, logger=_quiet)
+        self._frames: deque[Frame] = deque()
+        self._sending = anyio.Lock()
+        self.is_ended = False
+        """Whether the broker has said that the job has ended."""
+        self.reason = ""
+        """Why it is closed, in the broker's words."""
+
+    async def upgrade(self, path: str, token: str | None) -> None:
+        """Make the connection a WebSocket, or raise as the broker refuses it."""
+        request = self._protocol.connect()
+        request.path = API_PREFIX + path
+        if token is not None:
+            request.headers["Authorization"] = f"Bearer {token}"
+        self._protocol.send_request(request)
+        await self._flush()
+        while self._protocol.state is State.CONNECTING:
+            if not await self._receive_some():
+                break
+        error = self._protocol.handshake_exc
+        if isinstance(error, InvalidStatus):
+            answer = error.response
+            raise problem_of(answer.status_code, bytes(answer.body or b""))
+        if error is not None or self._protocol.state is not State.OPEN:
+            raise ProtocolError(f"the broker does not open a channel: {error}")
+
+    async def running(self) -> dict[str, Any]:
+        """Wait until the job runs, and return what the broker tells of that.
+
+        Raises `Unreachable` where the channel ends before.
+        """
+        frame = await self._next()
+        if frame is None or frame.opcode is not Opcode.TEXT:
+            raise Unreachable(self.reason or "the connection to the broker broke")
+        document: dict[str, Any] = json.loads(bytes(frame.data))
+        return document
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes, as they are taken; OSError when it is closed."""
+        if self._protocol.state is not State.OPEN:
+            raise ConnectionResetError("the channel is closed")
+        self._protocol.send_binary(data)
+        await self._flush()
+
+    async def receive(self) -> bytes:
+        """Return the next bytes; nothing at the end."""
+        frame = await self._next()
+        return b"" if frame is None else bytes(frame.data)
+
+    def close(self) -> None:
+        """Close the connection; may be called twice."""
+        with suppress(OSError, WebSocketException):
+            if self._protocol.state is State.OPEN:
+                self._protocol.send_close(ENDED)
+                self._channel.send(b"".join(self._protocol.data_to_send()))
+        self._channel.close()
+
+    async def _next(self) -> Frame | None:
+        while True:
+            while self._frames:
+                frame = self._frames.popleft()
+                if frame.opcode is Opcode.CLOSE:
+                    closed = Close.parse(bytes(frame.data))
+                    self.is_ended, self.reason = closed.code == ENDED, closed.reason
+                    return None
+                if frame.opcode in (Opcode.BINARY, Opcode.TEXT):
+                    return frame
+            if not await self._receive_some():
+                return None
+
+    async def _receive_some(self) -> bool:
+        """Read once; tell whether the other side is still there."""
+        data = await self._read()
+        if data:
+            self._protocol.receive_data(data)
+        else:
+            self._protocol.receive_eof()
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                self._frames.append(event)
+        with suppress(OSError):
+            await self._flush()
+        return bool(data)
+
+    async def _read(self) -> bytes:
+        while True:
+            try:
+                return self._channel.recv(_READ)
+            except ssl.SSLWantReadError:
+                await anyio.wait_readable(self._channel)
+            except ssl.SSLWantWriteError:
+                await anyio.wait_writable(self._channel)
+            except (OSError, ValueError):
+                return b""
+
+    async def _flush(self) -> None:
+        async with self._sending:
+            unsent = memoryview(b"".join(self._protocol.data_to_send()))
+            while unsent:
+                try:
+                    unsent = unsent[self._channel.send(unsent) :]
+                except ssl.SSLWantWriteError:
+                    await anyio.wait_writable(self._channel)
+                except ssl.SSLWantReadError:
+                    await anyio.wait_readable(self._channel)
+
+
+async def open_channel(route: BrokerRoute, job: int) -> TaskChannel:
+    """Connect to the channel of a job that this machine's token has enqueued."""
+    connection = await anyio.to_thread.run_sync(
+        lambda: route.open(lambda: None), abandon_on_cancel=True
+    )
+    assert isinstance(connection, TlsConnection)
+    channel, token = connection.detached()
+    opened = TaskChannel(channel)
+    try:
+        with anyio.fail_after(OPEN_S):
+            await opened.upgrade(f"/jobs/{job}/channel", token)
+    except TimeoutError:
+        opened.close()
+        raise Unreachable("the broker does not answer") from None
+    except BaseException as error:
+        opened.close()
+        if isinstance(error, OSError) and not isinstance(error, GrassError):
+            raise Unreachable(f"the connection broke: {error}") from None
+        raise
+    return opened

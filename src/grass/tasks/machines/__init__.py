@@ -1,0 +1,1 @@
+"""Machines by address: task hosts, as the program that uses them sees them."""
