@@ -49,7 +49,9 @@ def test_a_task_names_its_blobs_and_the_file_of_its_result() -> None:
     found = task()
     assert found.function == "/blobs/ab/" + "ab" * 32
     assert (found.arguments, b64decode(found.inline)) == ("", b"bytes")
-    assert found.result == "/out/thesis/fit/7/2.result"
+    assert found.result == "/out/thesis/fit/0/7.2.result"
+    assert verb().output == "/out/thesis/fit/0/7.2.log"
+    assert task(job=4321).result == "/out/thesis/fit/4/4321.2.result"
     assert (found.python, found.name) == ("3.11", "train")
     large = task(arguments=b"", arguments_blob="cd" * 32)
     assert (large.arguments, large.inline) == ("/blobs/cd/" + "cd" * 32, "")

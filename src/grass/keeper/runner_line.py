@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 DESCRIPTOR = 3
 """Where a runner has its end of the line."""
 MOST_OUTPUTS = 2
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LineTask(NamedTuple):
@@ -65,7 +66,7 @@ def task_of(start: StartVerb) -> LineTask:
 
 def encoded(message: LineTask | Answer) -> bytes:
     """Write a message as one line."""
-    return json.dumps(message._asdict(), separators=(",", ":")).encode() + b"\n"
+    return _to_json(message._asdict()).encode() + b"\n"
 
 
 def read_task(line: bytes) -> LineTask:

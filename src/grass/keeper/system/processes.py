@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING
 from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
-from grass.keeper.process_table import ProcessTable, handles, start_ticks
+from grass.keeper.process_table import (
+    MainProcess,
+    ProcessTable,
+    handles,
+    start_ticks,
+)
 from grass.keeper.protocol import Usage
 from grass.keeper.system import cgroups
 from grass.keeper.system.adoption import AdoptedProcesses
@@ -43,7 +48,9 @@ class JobProcesses:
         """Begin with none; `connect` must follow."""
         self._cgroups = own_cgroups
         self._table = ProcessTable(os.getpid())
-        self.runners = RunnerLines(self._table, own_cgroups.remove)
+        self.runners = RunnerLines(self._table, self._remove_cgroup)
+        self._limited: set[str] = set()
+        """The cgroups that limit what is in them."""
         self.starter = Starter(mounts, files, self._table, self.runners)
         self.adopted = AdoptedProcesses(self._table)
 
@@ -84,20 +91,25 @@ class JobProcesses:
         written = None if left else self.starter.sizes.written(effect.id)
         size = 0 if written is None else max(0, written[0])
         main = self._table.mains.get(effect.id)
-        cgroup = None if left or main is None else main.cgroup
-        killed = cgroup is not None and cgroups.oom_killed(cgroup)
+        killed = not left and main is not None and self._oom_killed(main)
         return events.Surveyed(effect.id, not left, size, killed)
+
+    def _oom_killed(self, main: MainProcess) -> bool:
+        if main.cgroup is None:
+            return False
+        if self.runners.is_kept(main.pid) and main.cgroup not in self._limited:
+            return False
+        return cgroups.oom_killed(main.cgroup)
 
     def _anything_left(self, id: str) -> bool:
         main = self._table.mains.get(id)
         if self._table.anything_left(id):
             return True
-        if main is None:
+        if main is None or self.runners.is_kept(main.pid):
+            # A runner that answers has no children: all else would be an orphan.
             return False
-        inside = set(cgroups.pids(main.cgroup)) if main.cgroup else set()
-        if self.runners.is_kept(main.pid):
-            inside.discard(main.pid)
-        return bool(inside) or self.runners.is_left(main.pid)
+        inside = bool(main.cgroup and cgroups.pids(main.cgroup))
+        return inside or self.runners.is_left(main.pid)
 
     def signal(self, effect: effects.SignalProcesses) -> None:
         """Send signals to every process of the attempt."""
@@ -163,6 +175,7 @@ class JobProcesses:
             return None
         if effect.memory_max or effect.cpu_max:
             self._cgroups.limit(path, effect.memory_max, effect.cpu_max)
+            self._limited.add(path)
         if not cgroups.enter(path, main.pid):
             self._cgroups.remove(path)
             return None
@@ -208,10 +221,14 @@ class JobProcesses:
         if main is not None and self.runners.is_kept(main.pid):
             self.runners.rest(main.pid, main.cgroup)
         elif main is not None and main.cgroup is not None:
-            self._cgroups.remove(main.cgroup)
+            self._remove_cgroup(main.cgroup)
         self._table.remove(effect.id)
         self.starter.sizes.remove(effect.id)
         self.adopted.release(effect.id)
+
+    def _remove_cgroup(self, path: str) -> None:
+        self._limited.discard(path)
+        self._cgroups.remove(path)
 
     def leave(self) -> None:
         """Remove the cgroups that the keeper created."""

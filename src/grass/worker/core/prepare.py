@@ -30,6 +30,7 @@ from grass.worker.core.task_starts import TaskPlace, task_verb
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
 DEFAULT_WINDOW = (24, 80)
+TASKS_IN_A_FOLDER = 1000
 PYTHON = "python"
 """The first word of a task host, which only its worker knows the interpreter for."""
 
@@ -188,8 +189,12 @@ def _output_path(
 
 def _own_path(start: Start, around: Surroundings) -> str:
     """Return the path of an attempt's own files, without their endings."""
-    folder = f"{safe_file_name(start.project)}/{safe_file_name(start.name)}"
-    return f"{around.output_folder}/{folder}/{start.job}/{start.number}"
+    names = f"{safe_file_name(start.project)}/{safe_file_name(start.name)}"
+    folder = f"{around.output_folder}/{names}"
+    if start.task is not None:
+        # A new folder costs the file system more than all the rest of a short task.
+        return f"{folder}/{start.job // TASKS_IN_A_FOLDER}/{start.job}.{start.number}"
+    return f"{folder}/{start.job}/{start.number}"
 
 
 def _absolute(cwd: str, path: str) -> str:
