@@ -174,6 +174,22 @@ def test_a_peer_that_never_reads_loses_the_link(
     assert len(wire.sent) == 1
 
 
+def test_a_peer_that_reads_none_of_the_bytes_of_tasks_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote_end, "MOST_TASK_BYTES", 10_000)
+
+    async def story(wire: Wire) -> None:
+        wire.open.clear()
+        wire.end.send(TaskBytes(0, bytes(1000)))
+        await wire.until_sent(1)
+        for number in range(20):
+            wire.end.send(TaskBytes(number, bytes(1000)))
+        await wire.over.wait()
+
+    assert play(story).end.reason == remote_end.TOO_SLOW
+
+
 def test_a_peer_that_reads_slowly_may_be_sent_a_lot_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

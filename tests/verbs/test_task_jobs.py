@@ -1,5 +1,6 @@
 """Python functions as jobs: enqueued, awaited, and read by whoever comes later."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -224,3 +225,14 @@ def test_a_rerun_computes_the_result_again(desk: GrassHome, tmp_path: Path) -> N
     assert job.result(PATIENCE_S) == 1
     job.rerun()
     assert job.result(PATIENCE_S) == 2
+
+
+def test_coroutines_enqueue_and_await(
+    desk: GrassHome, double: Callable[[int], int]
+) -> None:
+    async def story() -> tuple[Any, Any]:
+        job = await grass.enqueue_async(double, 4)
+        jobs = await grass.map_async(double, [1, 2])
+        return await job.result_async(PATIENCE_S), await jobs.results_async(PATIENCE_S)
+
+    assert asyncio.run(story()) == (8, [2, 4])

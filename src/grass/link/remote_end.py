@@ -6,9 +6,9 @@ output has another: a piece is sent only when nothing that goes before it waits,
 a heartbeat or a start waits for one piece at most.
 
 The link ends if the peer does not read: much is unsent and no frame was taken for a
-while. Pieces are not counted: there are no more of them than the other side has asked
-for or has room for. The owner of the transport closes it when `run` returns, and
-detects a silent peer.
+while. Output is not counted: there is no more of it than the other side has asked for.
+Bytes of tasks are limited, as a worker may ask for blobs and read nothing. The owner of
+the transport closes it when `run` returns, and detects a silent peer.
 """
 
 import asyncio
@@ -34,6 +34,8 @@ log = EventLog(__name__)
 
 MOST_UNSENT = 32 * 1024 * 1024
 """Bytes that may wait for a peer that reads nothing."""
+MOST_TASK_BYTES = 64 * 1024 * 1024
+"""Bytes of tasks that may wait for a peer which asks for more than it reads."""
 SLOW_S = 15.0
 """With more waiting, a peer must take a frame within this time."""
 USUAL_FRAME = 256 * 1024
@@ -73,6 +75,7 @@ class RemoteEnd(Generic[Out, In]):
         self._decoder = decoder
         self._unsent: list[bytes] = []
         self._task_bytes: deque[bytes] = deque()
+        self._task_size = 0
         self._output: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._took_at = asyncio.get_running_loop().time()
@@ -120,6 +123,9 @@ class RemoteEnd(Generic[Out, In]):
             self._output.append(packed)
         elif isinstance(message, TASK_MESSAGES):
             self._task_bytes.append(packed)
+            self._task_size += len(packed)
+            if self._task_size > MOST_TASK_BYTES:
+                self.end(TOO_SLOW)
         else:
             self._unsent.append(packed)
             self._unsent_bytes += len(packed)
@@ -213,9 +219,12 @@ class RemoteEnd(Generic[Out, In]):
                     await self._send_frame(frame)
                 self._unsent_bytes -= sum(map(len, batch))
             else:
-                pieces = self._task_bytes or self._output
-                (piece,) = join([pieces.popleft()])
-                await self._send_frame(piece)
+                if self._task_bytes:
+                    packed = self._task_bytes.popleft()
+                    self._task_size -= len(packed)
+                else:
+                    packed = self._output.popleft()
+                await self._send_frame(*join([packed]))
 
     async def _send_frame(self, frame: bytes) -> None:
         await self._transport_send(frame)
