@@ -1,9 +1,9 @@
 """Functions and arguments as bytes for jobs, and results as values again.
 
 A function is pickled by value where another machine could not import it: what
-`__main__` and notebooks define, and modules beside the script. All else is imported
-where it runs. What is pickled is what there is now: a job that starts tomorrow calls
-the function as it was when it was enqueued.
+`__main__` and notebooks define, and inside of `with_neighbours` modules beside the
+script. All else is imported where it runs. What is pickled is what there is now: a job
+that starts tomorrow calls the function as it was when it was enqueued.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from grass.errors import Forbidden
 from grass.model.jobs.task_call import BLOB_PREFIX, MOST_INLINE
 from grass.tasks.children import packed_frames
 from grass.tasks.errors import ChildTraceback, TaskFailed
-from grass.tasks.functions import pickled, unpicklable, with_neighbours
+from grass.tasks.functions import pickled, unpicklable
 from grass.tasks.task import name_of
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ class Packed(NamedTuple):
 
 def pack_function(function: Callable[..., Any]) -> Packed:
     """Return the bytes of a function."""
-    with with_neighbours():
-        data = pickled(function)
+    data = pickled(function)
     title = name_of(function).rpartition("<locals>.")[2]
     return Packed([data], len(data), title, f"the function `{title}`")
 
@@ -60,8 +59,7 @@ def pack_arguments(
 ) -> Packed:
     """Return the bytes of the arguments of a function of this name."""
     try:
-        with with_neighbours():
-            pieces = packed_frames.pack((args, dict(kwargs)))
+        pieces = packed_frames.pack((args, dict(kwargs)))
     except Exception as error:
         raise unpicklable(title, args, kwargs) from error
     size = sum(memoryview(piece).nbytes for piece in pieces)

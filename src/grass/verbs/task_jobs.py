@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from grass.errors import MissingBlob, NoResult, NotFound, Refused, TooLarge, UsageError
 from grass.tasks.errors import TaskLost
+from grass.tasks.functions import with_neighbours
 from grass.tasks.task import name_of
 from grass.verbs.keywords import JobOptions
 from grass.verbs.packing import (
@@ -200,12 +201,13 @@ def calls_of(
     function: Callable[..., Any],
     arguments: Iterable[tuple[tuple[Any, ...], Mapping[str, Any]]],
 ) -> list[TaskCall]:
-    """Pack calls of one function."""
-    packed = pack_function(function)
-    return [
-        TaskCall(packed, pack_arguments(packed.title, args, kwargs), {})
-        for args, kwargs in arguments
-    ]
+    """Pack calls of one function, with what modules beside the script define."""
+    with with_neighbours():
+        packed = pack_function(function)
+        return [
+            TaskCall(packed, pack_arguments(packed.title, args, kwargs), {})
+            for args, kwargs in arguments
+        ]
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:

@@ -59,7 +59,7 @@ def is_plain_call(value: object) -> bool:
     if type(value) is not tuple:
         return False
     for one in value:
-        if type(one) in _PLAIN:
+        if type(one) in _PLAIN or (type(one) is dict and not one):
             continue
         if type(one) is not tuple or not all(type(each) in _PLAIN for each in one):
             return False
