@@ -146,3 +146,18 @@ def test_pages_that_forked_processes_have_in_common_count_once() -> None:
         processes.close()
         os.killpg(process.pid, 9)
         process.wait()
+
+
+def test_what_a_runner_used_before_its_attempt_does_not_count(job: Job) -> None:
+    process, _child = job
+    processes = AttemptProcesses(os.getpid())
+    started = start_ticks(process.pid) or 0
+    # It began long before the attempt, which is a tenth of a second old.
+    handed = RunningAttempt(process.pid, started - 500, 0.1)
+
+    def used() -> float:
+        return processes.read({"a": handed}, ["a"], [])["a"].cpu_s
+
+    assert used() == 0.0
+    until(used, "the attempt uses nothing", lambda seconds: seconds > 0.1)
+    processes.close()

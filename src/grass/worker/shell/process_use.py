@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from grass.keeper.mounts import find_cgroup2, read_mountinfo
 from grass.keeper.process_owners import ProcessOwners
-from grass.keeper.process_table import Stat, cgroup_of, parsed_stat
+from grass.keeper.process_table import Stat, boot_ticks, cgroup_of, parsed_stat
 from grass.worker.core.usage.samples import ProcessUse, RunningAttempt
 from grass.worker.shell.kept_files import KeptFiles
 from grass.worker.shell.process_memory import PAGE, ProcessMemory
@@ -25,6 +25,8 @@ LOOK_SHARE = 0.002
 """Which part of a core looking at all processes may take."""
 CGROUP_BY_S = 10.0
 """An attempt that has no cgroup by this age gets none."""
+OLDER_S = 1.0
+"""A process that is older than its attempt by more is a runner."""
 _OWN_CGROUP = re.compile(r"/grass-\d+/\d+\Z")
 
 
@@ -48,6 +50,8 @@ class AttemptProcesses:
         self._cpu: dict[str, tuple[float, float]] = {}
         """Processor time of the processes there were last, and of those that ended."""
         self._before_cgroup: dict[str, float] = {}
+        self._before_attempt: dict[str, float | None] = {}
+        """Processor time of a runner before its attempt; None: to be read."""
 
     def close(self) -> None:
         """Close what is open; `read` is not called any more."""
@@ -85,10 +89,13 @@ class AttemptProcesses:
             self._found.pop(name, None)
             self._cpu.pop(name, None)
             self._before_cgroup.pop(name, None)
+            self._before_attempt.pop(name, None)
         for name, one in attempts.items():
             if name not in self._owners.mains:
                 self._owners.add(name, one.pid, one.ticks, adopted=False)
                 self._found[name] = {one.pid}
+                if boot_ticks() - one.ticks > (one.age_s + OLDER_S) * TICKS_PER_S:
+                    self._before_attempt[name] = None
             if name not in self._cgroups and one.age_s < CGROUP_BY_S:
                 self._find_cgroup(name, one.pid)
 
@@ -138,8 +145,16 @@ class AttemptProcesses:
         cpu_s = self._cgroup_cpu_s(name, live)
         if cpu_s is None:
             cpu_s = self._counted(name, _cpu_s(live))
+        cpu_s -= self._used_before(name, cpu_s)
         alive = frozenset(one.pid for one in live)
         return ProcessUse(alive, PAGE * self._memory.pages(live), cpu_s)
+
+    def _used_before(self, name: str, cpu_s: float) -> float:
+        """Return what a runner had used when its attempt was first looked at."""
+        before_s = self._before_attempt.get(name, 0.0)
+        if before_s is None:
+            before_s = self._before_attempt[name] = cpu_s
+        return before_s
 
     def _stat(self, pid: int) -> Stat | None:
         try:
