@@ -11,11 +11,10 @@ import pytest
 from grass.engines.provider import (
     CannotAsk,
     EngineRefusal,
-    PilotReport,
     PilotRequest,
     Provider,
 )
-from grass.model.pools import PilotState
+from grass.model.pools import PilotReport, PilotState
 from tests.engines.conftest import Engine
 from tests.support.patience import until
 

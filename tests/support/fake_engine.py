@@ -7,10 +7,9 @@ from pathlib import Path
 from grass.engines.provider import (
     CannotAsk,
     EngineRefusal,
-    PilotReport,
     PilotRequest,
 )
-from grass.model.pools import PilotState
+from grass.model.pools import PilotReport, PilotState
 
 MOST_GPUS = 2
 _NO_ANSWER = "the fake engine does not answer"

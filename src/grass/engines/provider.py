@@ -20,7 +20,7 @@ from typing import Protocol
 import msgspec
 
 from grass.errors import GrassError
-from grass.model.pools import PilotState
+from grass.model.pools import PilotReport
 
 
 class EngineRefusal(GrassError):
@@ -59,23 +59,6 @@ class PilotRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the site's own, as the engine takes them; they win."""
     setup: tuple[str, ...] = ()
     """Shell lines that run before the command: modules, a container's setup."""
-
-
-class PilotReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine says of one pilot."""
-
-    mark: str
-    state: PilotState
-    engine_id: str = ""
-    """The job's id in the engine; "": it lists none."""
-    word: str = ""
-    """The state in the engine's own word."""
-    reason: str = ""
-    """Why it waits or has ended, in the engine's words."""
-    place: str = ""
-    """The partition and the hosts that it names."""
-    expected_start: str = ""
-    """When the engine expects to start it, as the engine writes it."""
 
 
 class Provider(Protocol):

@@ -19,10 +19,9 @@ from grass.engines.engine_commands import Answer, EngineCommands
 from grass.engines.provider import (
     CannotAsk,
     EngineRefusal,
-    PilotReport,
     PilotRequest,
 )
-from grass.model.pools import PilotState
+from grass.model.pools import PilotReport, PilotState
 
 _FORMAT = "%i|%T|%P|%N|%S|%k|%r"
 """The reason last: a site's own plugin may put anything into it."""

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+import msgspec
+
 
 class PilotState(StrEnum):
     """What an engine says of a pilot's job; the worker's connection is the truth."""
@@ -17,3 +19,84 @@ class PilotState(StrEnum):
     """
     UNKNOWN = "unknown"
     """The engine gave a word that we do not know, or contradicts itself."""
+
+
+class PilotStage(StrEnum):
+    """How far a pilot has come, as far as the broker knows."""
+
+    ASKED = "asked"
+    """Its row is written. Whether the engine has it is not known yet."""
+    SUBMITTED = "submitted"
+    """The engine has it; no worker has come of it."""
+    WORKING = "working"
+    """Its worker has come."""
+    LEAVING = "leaving"
+    """It gets no job any more, and the engine is asked to end it."""
+
+
+class PilotReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine says of one pilot."""
+
+    mark: str
+    state: PilotState
+    engine_id: str = ""
+    """The job's id in the engine; "": it lists none."""
+    word: str = ""
+    """The state in the engine's own word."""
+    reason: str = ""
+    """Why it waits or has ended, in the engine's words."""
+    place: str = ""
+    """The partition and the hosts that it names."""
+    expected_start: str = ""
+    """When the engine expects to start it, as the engine writes it."""
+
+
+class Pool(msgspec.Struct, kw_only=True):
+    """A pool as its user declared it, and how its engine has answered."""
+
+    name: str
+    engine: str
+    created_at: int
+    created_by: str
+    max_workers: int
+    idle_s: float
+    """A worker that had no job for so long leaves."""
+    time_limit_s: float
+    """How long the engine lets a pilot run."""
+    paused: bool = False
+    """Nothing is asked for; what there is stays."""
+    removing: bool = False
+    """Its pilots leave, and it goes with the last of them."""
+    words: str = ""
+    """What the engine said when it last refused, or could not be asked."""
+    refusals: int = 0
+    """How often in a row it refused, or a pilot ended before its worker came."""
+    retry_at: int | None = None
+    """Nothing is asked for before this time; None: at once."""
+
+
+class Pilot(msgspec.Struct, kw_only=True):
+    """One job in an engine, with one worker in it."""
+
+    mark: str
+    """Random; made and stored before the engine is asked."""
+    pool: str
+    asked_at: int
+    stage: PilotStage = PilotStage.ASKED
+    unsure_since: int | None = None
+    """Since when it is not known whether the engine has it; None: it is known."""
+    report: PilotReport | None = None
+    """What the engine said last."""
+    worker: str | None = None
+    """The worker that came of it."""
+    came_at: int | None = None
+    """When its worker came for the first time."""
+    connected: bool = False
+    """Whether its worker is connected now."""
+    idle_since: int | None = None
+    """Since when its worker has had no job; None: it has one, or is not connected."""
+
+    @property
+    def engine_id(self) -> str:
+        """Its id in the engine; "": not known."""
+        return "" if self.report is None else self.report.engine_id

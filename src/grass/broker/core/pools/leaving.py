@@ -1,0 +1,139 @@
+"""Workers of pilots: they come, have jobs or none, and leave.
+
+A worker leaves when it had no job for the pool's idle time, at once when it comes and
+nobody waits for it, and with its pool. Shortly before its time is up it gets no job any
+more. One that leaves is drained in the same step, so that no job is placed on it, and
+only then the engine is asked to end it.
+"""
+
+from grass.broker.core.pools.engine_answers import cancel_leaving
+from grass.broker.core.pools.pool_memory import DrainWorker, PoolMemory
+from grass.model.pools import Pilot, PilotStage, Pool
+
+_SECOND_US = 1_000_000
+SPARE_S = 60.0
+"""So long before its time is up a worker gets no job any more."""
+
+
+def came(
+    memory: PoolMemory, mark: str, worker: str, now_us: int, *, needed: bool
+) -> None:
+    """Note that the worker of a pilot is connected; it has no job yet.
+
+    `needed` tells whether a job waits for it. One that comes back is not sent away.
+    """
+    pilot = memory.pilots.get(mark)
+    if pilot is None:
+        # Nothing is known of it any more: it gets no job, and its time will end it.
+        memory.effects.append(DrainWorker(worker))
+        return
+    is_first = pilot.came_at is None
+    pilot.worker, pilot.connected, pilot.idle_since = worker, True, now_us
+    pilot.unsure_since = None
+    pilot.came_at = now_us if is_first else pilot.came_at
+    if pilot.stage is not PilotStage.LEAVING:
+        pilot.stage = PilotStage.WORKING
+    memory.save(pilot)
+    is_late = is_first and not needed
+    if is_late or pilot.stage is PilotStage.LEAVING or _pool(memory, pilot).removing:
+        leave(memory, pilot)
+
+
+def gone(memory: PoolMemory, worker: str) -> None:
+    """Note that a worker is not connected; its lease ends what it runs."""
+    for pilot in _of_worker(memory, worker):
+        pilot.connected, pilot.idle_since = False, None
+        memory.save(pilot)
+
+
+def busy(memory: PoolMemory, worker: str) -> None:
+    """Note that a worker was given a job."""
+    for pilot in _of_worker(memory, worker):
+        pilot.idle_since = None
+        memory.save(pilot)
+
+
+def idle(memory: PoolMemory, worker: str, now_us: int) -> None:
+    """Note that a worker has no job any more."""
+    for pilot in _of_worker(memory, worker):
+        if pilot.connected and pilot.idle_since is None:
+            pilot.idle_since = now_us
+            memory.save(pilot)
+            if _pool(memory, pilot).removing or _is_out_of_time(memory, pilot, now_us):
+                leave(memory, pilot)
+
+
+def advance(memory: PoolMemory, now_us: int) -> None:
+    """Let those leave that were idle for long, and drain those without time."""
+    for pilot in list(memory.pilots.values()):
+        if not pilot.connected or pilot.stage is PilotStage.LEAVING:
+            continue
+        if pilot.idle_since is None:
+            if _is_out_of_time(memory, pilot, now_us):
+                _drain(memory, pilot)
+        elif now_us >= _idle_until(memory, pilot) or _is_out_of_time(
+            memory, pilot, now_us
+        ):
+            leave(memory, pilot)
+
+
+def wake_at(memory: PoolMemory) -> int | None:
+    """Return when `advance` has something to do."""
+    staying = [
+        pilot
+        for pilot in memory.pilots.values()
+        if pilot.connected and pilot.stage is not PilotStage.LEAVING
+    ]
+    idle = [_idle_until(memory, one) for one in staying if one.idle_since is not None]
+    return min(
+        [*idle, *(_out_of_time_at(memory, one) for one in staying)], default=None
+    )
+
+
+def remove(memory: PoolMemory, pool: Pool) -> None:
+    """Have all pilots of a pool leave, those with jobs when these have ended."""
+    pool.removing = True
+    memory.save_pool(pool)
+    for pilot in memory.pilots_of(pool.name):
+        if pilot.connected and pilot.idle_since is None:
+            _drain(memory, pilot)
+        else:
+            leave(memory, pilot)
+    memory.drop_if_left(pool)
+
+
+def leave(memory: PoolMemory, pilot: Pilot) -> None:
+    """Give a pilot no job any more, and have the engine end it."""
+    pilot.stage = PilotStage.LEAVING
+    memory.save(pilot)
+    _drain(memory, pilot)
+    cancel_leaving(memory, [pilot])
+
+
+def _drain(memory: PoolMemory, pilot: Pilot) -> None:
+    if pilot.worker is not None:
+        memory.effects.append(DrainWorker(pilot.worker))
+
+
+def _of_worker(memory: PoolMemory, worker: str) -> list[Pilot]:
+    return [one for one in memory.pilots.values() if one.worker == worker]
+
+
+def _pool(memory: PoolMemory, pilot: Pilot) -> Pool:
+    return memory.pools[pilot.pool]
+
+
+def _idle_until(memory: PoolMemory, pilot: Pilot) -> int:
+    assert pilot.idle_since is not None
+    return pilot.idle_since + int(_pool(memory, pilot).idle_s * _SECOND_US)
+
+
+def _out_of_time_at(memory: PoolMemory, pilot: Pilot) -> int:
+    assert pilot.came_at is not None
+    spare_s = min(SPARE_S, _pool(memory, pilot).time_limit_s / 2)
+    left_s = _pool(memory, pilot).time_limit_s - spare_s
+    return pilot.came_at + int(left_s * _SECOND_US)
+
+
+def _is_out_of_time(memory: PoolMemory, pilot: Pilot, now_us: int) -> bool:
+    return now_us >= _out_of_time_at(memory, pilot)

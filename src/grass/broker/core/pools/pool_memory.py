@@ -1,0 +1,80 @@
+"""The rows of pools and pilots, what changed of them, and what is to be done.
+
+A step changes rows and adds effects. Changed rows are committed first and effects are
+carried out afterwards, so every pilot that an engine may have is in the store.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from grass.model.pools import Pilot, PilotStage, Pool
+
+
+class Submit(msgspec.Struct, frozen=True):
+    """Submit a pilot; the outcome comes back as a step of `engine_answers`."""
+
+    pool: str
+    mark: str
+
+
+class CancelPilots(msgspec.Struct, frozen=True):
+    """Have the engine end these jobs."""
+
+    pool: str
+    engine_ids: tuple[str, ...]
+
+
+class DrainWorker(msgspec.Struct, frozen=True):
+    """Place nothing more on the worker of a pilot."""
+
+    worker: str
+
+
+Effect = Submit | CancelPilots | DrainWorker
+
+
+class PoolMemory:
+    """All pools and pilots."""
+
+    def __init__(
+        self, pools: Iterable[Pool] = (), pilots: Iterable[Pilot] = ()
+    ) -> None:
+        self.pools = {pool.name: pool for pool in pools}
+        self.pilots = {pilot.mark: pilot for pilot in pilots}
+        self.changed_pools: dict[str, Pool] = {}
+        self.removed_pools: list[str] = []
+        self.changed_pilots: dict[str, Pilot] = {}
+        self.removed_pilots: list[str] = []
+        self.effects: list[Effect] = []
+
+    def pilots_of(self, pool: str) -> list[Pilot]:
+        """Return all pilots of a pool that may be alive."""
+        return [one for one in self.pilots.values() if one.pool == pool]
+
+    def coming(self, pool: str) -> int:
+        """Count the pilots whose workers have not come, and still may."""
+        stages = (PilotStage.ASKED, PilotStage.SUBMITTED)
+        return sum(one.stage in stages for one in self.pilots_of(pool))
+
+    def save_pool(self, pool: Pool) -> None:
+        """Write a pool with this batch."""
+        self.pools[pool.name] = self.changed_pools[pool.name] = pool
+
+    def save(self, pilot: Pilot) -> None:
+        """Write a pilot with this batch."""
+        self.pilots[pilot.mark] = self.changed_pilots[pilot.mark] = pilot
+
+    def drop(self, pilot: Pilot) -> None:
+        """Forget a pilot of which nothing is left, and a pool that waited for that."""
+        del self.pilots[pilot.mark]
+        self.changed_pilots.pop(pilot.mark, None)
+        self.removed_pilots.append(pilot.mark)
+        self.drop_if_left(self.pools[pilot.pool])
+
+    def drop_if_left(self, pool: Pool) -> None:
+        """Forget a pool that is to be removed, once it has no pilot."""
+        if pool.removing and not self.pilots_of(pool.name):
+            del self.pools[pool.name]
+            self.changed_pools.pop(pool.name, None)
+            self.removed_pools.append(pool.name)
