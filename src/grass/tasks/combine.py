@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 
 import anyio
 
+from grass.config import LOCAL
 from grass.errors import UsageError
 from grass.resource import resource_from
-from grass.tasks.program_units import ProgramBlock
+from grass.tasks.program_units import ProgramBlock, ProgramUnits
 from grass.tasks.session import Session, current
 from grass.tasks.task import Options, awaited, check_is_function
 from grass.tasks.wait_group import open_waitgroup
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from grass.resource import Asked, Resource
-    from grass.tasks.program_units import ProgramUnits
 
     Main = Callable[[], Awaitable[Any]]
 
@@ -33,6 +34,7 @@ def run_combine(
     addresses: Iterable[str] = (),
     rpw: Asked = None,
     *,
+    broker: str | bool | None = None,
     backend: str | None = None,
     **options: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
@@ -40,9 +42,11 @@ def run_combine(
 
     Returns what it returns; a list for several. `rpw` is what tasks have here, and on
     each machine that an address names: `["node1:7501"]` is the broker there, which this
-    machine has joined. `backend` is `asyncio` or `trio`. In a program that runs an
-    event loop already it returns what has to be awaited. `reschedule`, `persistent` and
-    `temporary_err` are as for `options` of a wait-group.
+    machine has joined. With `broker="my.server.com:7500"`, or `True` for this machine's
+    own daemon, each task is a job there instead, which outlives the program. `backend`
+    is `asyncio` or `trio`. In a program that runs an event loop already it returns what
+    has to be awaited. `reschedule`, `persistent` and `temporary_err` are as for
+    `options` of a wait-group.
     """
     if current.get() is not None:
         raise UsageError(
@@ -51,12 +55,12 @@ def run_combine(
     if not callable(subtasks):
         subtasks = _functions(subtasks)
     has = None if rpw is None else resource_from(rpw)
-    machines = Machines(addresses, has)
-    main = partial(_main, subtasks, Options().changed(**options), machines)
+    where = Machines(addresses, has) if not broker else Queue(broker, addresses, has)
+    main = partial(_main, subtasks, Options().changed(**options), where)
     if _is_in_loop():
-        return _run_in_loop(main, has)
+        return _run_in_loop(main, where)
     loop = chosen_backend(backend)
-    with ProgramBlock(has) as program:
+    with where.block() as program:
         try:
             return anyio.run(main, program, backend=loop)
         except (KeyboardInterrupt, BaseExceptionGroup) as error:
@@ -95,6 +99,14 @@ class Machines:
 
             check_addresses(self._addresses, rpw)
 
+    def block(self) -> ProgramBlock:
+        """Return what holds the units of this machine."""
+        return ProgramBlock(self._rpw)
+
+    def session(self, program: ProgramUnits, options: Options) -> Session:
+        """Return what runs the tasks."""
+        return Session(program, options)
+
     async def open(self, session: Session) -> None:
         """Enqueue a task host at each of them, for as long as the session lasts."""
         if self._addresses:
@@ -104,24 +116,58 @@ class Machines:
             await open_hosts(session, self._addresses, self._rpw, running_backend())
 
 
+class Queue:
+    """A broker whose jobs the tasks of a program are."""
+
+    def __init__(
+        self, broker: str | bool, addresses: Iterable[str], rpw: Resource | None
+    ) -> None:
+        """Refuse what is about units of the program's own."""
+        self._broker = LOCAL if broker is True else str(broker)
+        if list(addresses):
+            raise UsageError(
+                "tasks are jobs of a broker, or run at addresses; not both",
+                "leave out `broker`, or write [] for addresses",
+            )
+        if rpw is not None:
+            raise UsageError(
+                "`rpw` is what a program has itself: a job gets what it asks for",
+                "leave it out with `broker`",
+            )
+
+    def block(self) -> nullcontext[ProgramUnits]:
+        """Return what holds nothing: the jobs hold their units themselves."""
+        return nullcontext(ProgramUnits({}))
+
+    def session(self, _program: ProgramUnits, options: Options) -> Session:
+        """Return what enqueues the tasks."""
+        from grass.tasks.queue_session import QueueSession
+
+        return QueueSession(self._broker, running_backend(), options)
+
+    async def open(self, session: Session) -> None:
+        """Connect to the broker."""
+        await session.connect()
+
+
 async def _run_in_loop(
-    main: Callable[[ProgramUnits], Awaitable[Any]], rpw: Resource | None
+    main: Callable[[ProgramUnits], Awaitable[Any]], where: Machines | Queue
 ) -> Any:  # noqa: ANN401
-    async with ProgramBlock(rpw) as program:
+    async with where.block() as program:
         return await main(program)
 
 
 async def _main(
     subtasks: Main | Iterable[Main],
     options: Options,
-    machines: Machines,
+    where: Machines | Queue,
     program: ProgramUnits,
 ) -> Any:  # noqa: ANN401
     failed: BaseException | None = None
     value: Any = None
-    async with Session(program, options) as session:
+    async with where.session(program, options) as session:
         try:
-            await machines.open(session)
+            await where.open(session)
             if callable(subtasks):
                 value = await awaited(subtasks)
             else:

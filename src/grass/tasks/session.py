@@ -108,6 +108,9 @@ class Session:
             raise self._failure
         return is_handled
 
+    async def connect(self) -> None:
+        """Connect to where tasks run, if that is not here."""
+
     async def _leave(self) -> None:
         async with anyio.create_task_group() as group:
             for leave in (self._children.leave, *self.on_leave):

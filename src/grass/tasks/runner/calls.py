@@ -164,8 +164,10 @@ def _raised(error: BaseException, shown: str) -> list[Piece]:
     if isinstance(error, Exception) and not isinstance(error, CannotCall):
         try:
             pieces = pack_result((error.with_traceback(None), shown), RAISED)
-            # Many can be written and not be read.
-            pickle.loads(pickle.dumps(error, 5))  # noqa: S301 -- our own
+            # Many can be written and not be read; classes of a script by value alone.
+            import cloudpickle
+
+            pickle.loads(cloudpickle.dumps(error, 5))  # noqa: S301 -- our own
         except Exception:  # noqa: BLE001 -- whatever a class raises
             error = RuntimeError(f"{type(error).__name__}: {error}")
         else:

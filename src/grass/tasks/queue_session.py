@@ -1,0 +1,304 @@
+"""The tasks of a program as jobs of a broker: `run_combine(main, broker=...)`.
+
+Wait-groups and `exec1` are the same as with units of one's own. Tasks that are
+submitted in one turn of the event loop are enqueued by one call. One follower of the
+journal tells which have ended, and their results are read many at a time. Always true:
+a task waits to be sent, is being sent, or has a job; when it has ended it is none of
+that. Jobs outlive the program: one that is killed leaves them to the broker.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from math import isinf
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from grass.client.connection import Broken
+from grass.client.long_calls import follow_events
+from grass.errors import GrassError, UsageError
+from grass.model.amounts import decimal_number
+from grass.resource import ZERO, WTime, counted, own_parts
+from grass.tasks.core.task_units import Start
+from grass.tasks.coroutine_call import run_coroutine
+from grass.tasks.program_units import ProgramUnits
+from grass.tasks.session import Session
+from grass.tasks.task import TRIES, Task
+from grass.verbs.calling import Caller, Thread
+from grass.verbs.packing import pack_arguments, pack_function, unpacked
+from grass.verbs.task_jobs import TaskCall, enqueue_tasks, read_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from grass.client.json_codec import Document
+    from grass.resource import Resource
+    from grass.tasks.task import Options, Owner
+    from grass.verbs.packing import Packed
+
+_ENDS = ["finished", "cancelled"]
+"""The events of which the first always is the end of a job, and the second may be."""
+_TOGETHER = 250
+
+
+class QueueSession(Session):
+    """The tasks of a program, each of which is a job."""
+
+    def __init__(self, broker: str, backend: str, options: Options) -> None:
+        super().__init__(ProgramUnits({}), options)
+        self._broker, self._backend = broker, backend
+        self._client = Caller(broker=broker)
+        self._fields: dict[int, Document] = {}
+        """What the job of each task is given, by its number."""
+        self._unsent: dict[int, Task] = {}
+        self._sending: dict[int, Task] = {}
+        self._jobs: dict[int, Task] = {}
+        self._ended_early: set[int] = set()
+        self._to_read: dict[int, None] = {}
+        self._cancelled: set[int] = set()
+        self._packed: dict[int, tuple[Any, Packed]] = {}
+        self._send_wanted = anyio.Event()
+        self._read_wanted = anyio.Event()
+
+    async def connect(self) -> None:
+        """Connect, and follow the journal from now on; raise where that fails."""
+        shown = await Thread().call(self._client.overview)
+        self.start_soon(self._follow, shown["daemon"]["last_event"])
+        self.start_soon(self._send_always)
+        self.start_soon(self._read_always)
+
+    @property
+    def running(self) -> int:
+        """How many tasks are jobs that have not ended."""
+        return len(self._jobs) + len(self._sending)
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks are still to be enqueued."""
+        return len(self._unsent)
+
+    def submit(
+        self,
+        owner: Owner,
+        options: Options,
+        res: Resource,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        more: dict[str, Any],
+    ) -> Task:
+        """Have a task enqueued; a coroutine function without a request runs here."""
+        task = Task(owner, options, function, args, more)
+        fields = _fields(task, res)
+        self._count += 1
+        task.number = self._count
+        if task.is_async and not res.parts:
+            task.start = Start(task.number, {}, ZERO)
+            owner.begin(task)
+        else:
+            self._fields[task.number] = fields
+            self._send_soon(task)
+        return task
+
+    def check(self, res: Resource) -> None:
+        """Refuse what cannot go through a broker."""
+        _check_own(res)
+
+    def drop(self, task: Task) -> None:
+        """Forget a task that nobody waits for."""
+        task.start = None
+        self._forget(task)
+
+    def _forget(self, task: Task) -> None:
+        self._fields.pop(task.number, None)
+
+    async def cancel(self, tasks: Iterable[Task]) -> None:
+        """Cancel the jobs of tasks; they are not waited for."""
+        numbers = {task.number for task in tasks}
+        for number in numbers & self._unsent.keys():
+            del self._unsent[number]
+        self._cancelled |= numbers & self._sending.keys()
+        jobs = [job for job, task in self._jobs.items() if task.number in numbers]
+        for job in jobs:
+            del self._jobs[job]
+        await self._cancel_jobs(jobs)
+
+    async def _cancel_jobs(self, jobs: list[int]) -> None:
+        def cancel() -> None:
+            # Those that have ended meanwhile are passed over.
+            with suppress(GrassError, Broken), Caller(broker=self._broker) as client:
+                client.cancel([str(job) for job in jobs])
+
+        if jobs:
+            await anyio.to_thread.run_sync(cancel)
+
+    def _send_soon(self, task: Task) -> None:
+        self._unsent[task.number] = task
+        self._send_wanted.set()
+
+    async def _send_always(self) -> None:
+        while True:
+            await self._send_wanted.wait()
+            self._send_wanted = anyio.Event()
+            self._sending, self._unsent = self._unsent, {}
+            those = list(self._sending.values())
+            sent = await Thread().call(partial(self._sent, those))
+            await self._note_sent(sent)
+
+    def _sent(self, those: list[Task]) -> list[tuple[Task, int | BaseException]]:
+        """Enqueue tasks; return the job of each, or its error. Runs in a thread."""
+        calls: list[tuple[Task, TaskCall]] = []
+        found: list[tuple[Task, int | BaseException]] = []
+        for task in those:
+            try:
+                calls.append((task, self._call(task)))
+            except GrassError as error:
+                found.append((task, error))
+        return found + self._enqueued(calls)
+
+    def _enqueued(
+        self, calls: list[tuple[Task, TaskCall]]
+    ) -> list[tuple[Task, int | BaseException]]:
+        if not calls:
+            return []
+        try:
+            reply = enqueue_tasks(self._client, [call for _, call in calls], {})
+        except GrassError as error:
+            if len(calls) == 1:
+                return [(calls[0][0], error)]
+            # All or none: look for the one that is refused.
+            half = len(calls) // 2
+            return self._enqueued(calls[:half]) + self._enqueued(calls[half:])
+        first = int(reply["first"])
+        return [(task, first + place) for place, (task, _) in enumerate(calls)]
+
+    def _call(self, task: Task) -> TaskCall:
+        assert task.function is not None
+        fields = self._fields.get(task.number, {})
+        packed = self._packed_function(task, task.function)
+        arguments = pack_arguments(packed.title, task.args, task.more or {})
+        return TaskCall(packed, arguments, fields)
+
+    def _packed_function(self, task: Task, function: Callable[..., Any]) -> Packed:
+        known = self._packed.get(id(function))
+        if known is None:
+            packed = pack_function(function)
+            if task.is_async:
+                call = pack_function(partial(run_coroutine, self._backend, function))
+                packed = call._replace(title=packed.title, what=packed.what)
+            known = self._packed[id(function)] = function, packed
+        return known[1]
+
+    async def _note_sent(self, sent: list[tuple[Task, int | BaseException]]) -> None:
+        unwanted: list[int] = []
+        for task, job in sent:
+            if task.number in self._cancelled:
+                unwanted += [] if isinstance(job, BaseException) else [job]
+            elif isinstance(job, BaseException):
+                self._finish(task, None, job)
+            else:
+                self._jobs[job] = task
+                if job in self._ended_early:
+                    self._read_soon(job)
+        self._sending = {}
+        self._ended_early.clear()
+        self._cancelled.clear()
+        await self._cancel_jobs(unwanted)
+
+    async def _follow(self, after: int) -> None:
+        def follow() -> None:
+            with Caller(broker=self._broker) as client:
+                for event in follow_events(client, after, {"kind": _ENDS}):
+                    anyio.from_thread.run_sync(self._note_end, event["job"])
+
+        await Thread().call(follow)
+
+    def _note_end(self, job: int) -> None:
+        if job in self._jobs:
+            self._read_soon(job)
+        elif self._sending:
+            # It may be one whose number is still to be told.
+            self._ended_early.add(job)
+
+    def _read_soon(self, job: int) -> None:
+        self._to_read[job] = None
+        self._read_wanted.set()
+
+    async def _read_always(self) -> None:
+        reader = Caller(broker=self._broker)
+        while True:
+            await self._read_wanted.wait()
+            self._read_wanted = anyio.Event()
+            ended = [job for job in self._to_read if job in self._jobs]
+            self._to_read.clear()
+            for begin in range(0, len(ended), _TOGETHER):
+                some = ended[begin : begin + _TOGETHER]
+                outcomes = await Thread().call(partial(self._outcomes, reader, some))
+                for job, value, error in outcomes:
+                    task = self._jobs.pop(job, None)
+                    if task is not None:
+                        self._finish(task, value, error)
+
+    def _outcomes(
+        self, client: Caller, jobs: list[int]
+    ) -> list[tuple[int, object, BaseException | None]]:
+        """Read how tasks have ended, without those that have not. Runs in a thread."""
+        small = client.small_results(jobs)
+        found: list[tuple[int, object, BaseException | None]] = []
+        for job in jobs:
+            is_own, content = small.get(job, (False, b""))
+            try:
+                if is_own:
+                    found.append((job, unpacked(content, job), None))
+                elif client.job(job)["finished_at"] is not None:
+                    found.append((job, read_result(client, job), None))
+            except Exception as error:  # noqa: BLE001 -- it is the task's
+                found.append((job, None, error))
+        return found
+
+    def _finish(self, task: Task, value: object, error: BaseException | None) -> None:
+        temporary = error is not None and isinstance(error, task.options.temporary_err)
+        if temporary and task.may_run_again(failed_by_itself=True):
+            task.tries += 1
+            self._send_soon(task)
+            return
+        self._forget(task)
+        self.ended += 1
+        if error is not None:
+            task.owner.failed(task, error)
+        else:
+            task.value = value
+            task.owner.succeeded(task)
+
+
+def _fields(task: Task, res: Resource) -> Document:
+    """Return what a task asks for, as the document of its job has it."""
+    _check_own(res)
+    fields: Document = {"priority": task.options.priority}
+    if task.options.name:
+        fields["name"] = task.options.name
+    request = {kind: decimal_number(amount) for kind, amount in counted(res)}
+    if request:
+        fields["require"] = request
+    limit = own_parts(res).get("WTime")
+    known = limit.known() if isinstance(limit, WTime) else None
+    if known is not None and not isinf(known.T):
+        fields["time_limit_s"] = known.T
+    if task.options.reschedule and task.options.persistent:
+        again = TRIES - 1
+        fields |= {"retries": again, "retry_on": ["signal"], "retry_lost": again}
+    return fields
+
+
+def _check_own(res: Resource) -> None:
+    for part in own_parts(res).values():
+        if not isinstance(part, WTime):
+            raise UsageError(
+                f"`{part!r}` is asked in the program that made it, so a task that wants"
+                " it cannot go through a broker",
+                "declare it there by kind and amount, and ask for `Kind(name, amount)`",
+            )

@@ -1,0 +1,177 @@
+"""Tasks of a program as jobs of a broker, with a real daemon."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import grass
+from grass.errors import UsageError
+from tests.machines.programs import Program
+from tests.support.fifo import Fifo
+from tests.support.fixtures import fifo, gate
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+from tests.tasks.test_task_units import Seats
+
+__all__ = ["fifo", "gate"]
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
+    """A home with a daemon that no test of this module leaves otherwise."""
+    made = GrassHome(tmp_path_factory.mktemp("queue"))
+    made.ok("start")
+    yield made
+    made.end()
+
+
+def run(home: GrassHome, folder: Path, text: str, gate: object = "") -> Program:
+    return Program(home, text, str(gate), cwd=folder)
+
+
+RESULTS = """
+import helper
+
+async def waits(number):
+    import {backend}
+    await {backend}.sleep(0)
+    return number, os.environ["GRASS_JOB_ID"] != ""
+
+async def here():
+    return os.environ.get("GRASS_JOB_ID")
+
+async def main():
+    async with grain.open_waitgroup() as wg:
+        for number in range(5):
+            named = wg.options(name="fit", priority=3)
+            named.submit(grain.Cores(1), helper.power, number, exponent=3)
+        wg.submit(grain.Cores(1), waits, 6)
+        wg.submit(grain.ZERO, here)
+    print(wg.results)
+    try:
+        await grain.exec1(grain.Cores(1), helper.fail)
+    except helper.Trouble as error:
+        print(error, "raise Trouble" in str(error.__cause__))
+    try:
+        await grain.exec1(grain.Cores(999), helper.fail)
+    except grain.errors.NeverFits as error:
+        print("999" in str(error))
+
+grain.run_combine(main, broker=True, backend={backend!r})
+"""
+HELPER = """
+class Trouble(Exception):
+    pass
+
+def power(base, exponent):
+    return base ** exponent
+
+def fail():
+    raise Trouble("no")
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_tasks_are_jobs_with_names_priorities_and_results(
+    home: GrassHome, tmp_path: Path, backend: str
+) -> None:
+    (tmp_path / "helper.py").write_text(HELPER)
+    program = run(home, tmp_path, RESULTS.format(backend=backend))
+    assert program.result() == ("[0, 1, 8, 27, 64, (6, True), None]\nno True\nTrue\n")
+    jobs = [one for one in home.client.jobs() if one["name"] == "fit"]
+    assert {(one["state"], one["priority"]) for one in jobs} == {("succeeded", 3)}
+
+
+HELD = """
+async def main():
+    async with grain.open_waitgroup() as wg:
+        wg.submit(grain.Cores(1), held, "a")
+        wg.submit(grain.Cores(1), held, "b")
+
+grain.run_combine(main, broker="local")
+"""
+
+
+def test_ctrl_c_cancels_the_jobs(home: GrassHome, tmp_path: Path, gate: Fifo) -> None:
+    program = run(home, tmp_path, HELD, gate)
+    program.await_noted("a head", "b head")
+    program.process.send_signal(signal.SIGINT)
+    program.failure()
+    newest = list(home.client.jobs(newest_first=True))[:2]
+    assert home.wait(*sorted(job["id"] for job in newest))["state"] == "cancelled"
+
+
+def test_jobs_outlive_a_program_that_is_killed(
+    home: GrassHome, tmp_path: Path, gate: Fifo
+) -> None:
+    program = run(home, tmp_path, HELD, gate)
+    program.await_noted("a head", "b head")
+    program.end()
+    gate.tell(times=2)
+    newest = sorted(job["id"] for job in list(home.client.jobs(newest_first=True))[:2])
+    assert home.wait(*newest)["state"] == "succeeded"
+
+
+RAISES_ONCE = """
+def first_time():
+    note("tried")
+    if len(open(LEDGER).readlines()) == 1:
+        raise OSError("not yet")
+    return "now"
+
+async def main():
+    print(await grain.exec1(grain.Cores(1), first_time))
+
+grain.run_combine(main, broker=True, temporary_err=(OSError,))
+"""
+
+
+def test_errors_that_pass_are_tried_again(home: GrassHome, tmp_path: Path) -> None:
+    program = run(home, tmp_path, RAISES_ONCE)
+    assert program.result() == "now\n"
+
+
+def test_a_daemon_that_is_killed_costs_no_task_and_no_second_run(
+    home: GrassHome, tmp_path: Path, gate: Fifo
+) -> None:
+    program = run(home, tmp_path, HELD, gate)
+    program.await_noted("a head", "b head")
+    home.replace_daemon()
+    gate.tell(times=2)
+    program.result()
+    assert sorted(program.noted()) == ["a head", "b head"]
+    until(
+        lambda: [job["state"] for job in home.client.jobs(states=["running"])],
+        "something still runs",
+        lambda running: not running,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"addresses": ["a:1"], "rpw": grass.Cores(1)}, "not both"),
+        ({"rpw": grass.Cores(1)}, "a job gets what it asks for"),
+    ],
+)
+def test_units_of_ones_own_do_not_go_with_a_broker(words: object, said: str) -> None:
+    async def main() -> None:
+        pass
+
+    with pytest.raises(UsageError, match=said):
+        grass.run_combine(main, broker=True, **words)  # type: ignore[arg-type]
+
+
+def test_a_resource_with_rules_of_its_own_does_not_go_through_a_broker(
+    home: GrassHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+
+    async def main() -> None:
+        await grass.exec1(grass.Cores(1) & Seats(1), print)
+
+    with pytest.raises(UsageError, match=r"`Seats\(1\)` is asked in the program"):
+        grass.run_combine(main, broker=True)
