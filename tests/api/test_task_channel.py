@@ -13,7 +13,7 @@ from tests.support.patience import PATIENCE_S
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
-from grass.api.routes.task_channel import AWAY, BAD_MESSAGE, ENDED
+from grass.api.routes.tasks.task_channel import AWAY, BAD_MESSAGE, ENDED
 from grass.broker.shell.task_channels import TOO_MUCH
 from grass.link.messages import Exited, Start, Started, TaskBytes, TaskBytesTaken
 from grass.link.requests import TASK_PIECE, TASK_WINDOW

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.calling import Answer, Api, play
 
-from grass.api.routes.results import HEAD
+from grass.api.routes.tasks.results import HEAD
 from grass.link.messages import (
     BlobData,
     Exited,

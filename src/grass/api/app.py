@@ -31,27 +31,23 @@ from grass.api.openapi import Endpoint, openapi
 from grass.api.payloads import read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
-    blobs,
     cluster,
     events,
     export,
     guests,
-    job_input,
     jobs,
-    output,
-    output_lines,
     profiles,
     prune,
     request_bodies,
-    results,
     stream,
-    task_channel,
     tokens,
     usage,
     web,
     worker_link,
     workers,
 )
+from grass.api.routes.output import job_input, output_bytes, output_lines
+from grass.api.routes.tasks import blobs, results, task_channel
 from grass.api.server.request_body import (
     LARGEST_BODY,
     counted_body,
@@ -100,7 +96,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/results", READ, results.small, request_bodies.ResultsBody, media_type=results.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
     Endpoint("GET", "/jobs/{id}/explain", READ, jobs.explain, None, documents.ExplainReply),  # noqa: E501
-    Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/output", READ, output_bytes.output, media_type=output_bytes.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/result", READ, results.result, media_type=results.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/lines", READ, output_lines.lines, None, LinesReply),
     Endpoint("GET", "/jobs/{id}/search", READ, output_lines.search, None, SearchReply),

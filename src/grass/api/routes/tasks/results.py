@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from grass.api.access.auth import actor
 from grass.api.context import context_of
 from grass.api.payloads import number, seconds
-from grass.api.routes.output import MEDIA_TYPE, until_error
+from grass.api.routes.output.output_bytes import MEDIA_TYPE, until_error
 from grass.api.routes.request_bodies import ResultsBody
 from grass.api.server.cancellation import while_connected
 from grass.broker.shell.service import Broker

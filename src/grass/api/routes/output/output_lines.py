@@ -11,7 +11,7 @@ from grass.api.access.auth import actor
 from grass.api.context import api_state, context_of
 from grass.api.payloads import number, switch
 from grass.api.routes.broker_calls import named_job
-from grass.api.routes.output import wanted_source
+from grass.api.routes.output.output_bytes import wanted_source
 from grass.api.server.cancellation import while_connected
 from grass.errors import UsageError
 from grass.model.output_text import TRACEBACK, literal

@@ -1,0 +1,1 @@
+"""Routes for what a job writes and reads."""

@@ -1,0 +1,1 @@
+"""Routes for tasks: their blobs, results and channels."""
