@@ -75,7 +75,7 @@ def test_a_job_sees_its_own_device_alone(real: GpuHome) -> None:
 
 
 @pytest.mark.skipif(
-    find_spec("grass.worker.shell.sampler") is None,
+    find_spec("grass.worker.shell.usage.sampler") is None,
     reason="this version does not measure what strangers use",
 )
 def test_a_job_waits_for_memory_that_a_stranger_uses(

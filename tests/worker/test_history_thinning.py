@@ -10,7 +10,7 @@ from grass.worker.core.usage.history_thinning import (
     peak_of,
     thinned,
 )
-from grass.worker.shell.usage_files import (
+from grass.worker.shell.usage.usage_files import (
     UsageFiles,
     parsed,
     read_points,

@@ -9,7 +9,7 @@ import pytest
 
 from grass.keeper.process_table import start_ticks
 from grass.worker.core.usage.samples import RunningAttempt
-from grass.worker.shell.process_use import AttemptProcesses
+from grass.worker.shell.usage.process_use import AttemptProcesses
 from tests.support.patience import until
 
 Job = tuple[subprocess.Popen[str], int]

@@ -15,8 +15,8 @@ from grass.link.messages import KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.worker.core.usage.samples import Sample, strangers
-from grass.worker.shell.process_use import AttemptProcesses
-from grass.worker.shell.sampler import Sampler, boot_s
+from grass.worker.shell.usage.process_use import AttemptProcesses
+from grass.worker.shell.usage.sampler import Sampler, boot_s
 from tests.worker.gpu_values import HALF, reading
 from tests.worker.lab import FIRST, SECOND, Lab, ready
 

@@ -53,8 +53,8 @@ from grass.worker.shell.keeper_link import KeeperLink, open_keeper
 from grass.worker.shell.mps_control import is_ready
 from grass.worker.shell.output_ends import CreateTask, OutputEnds, ends_of
 from grass.worker.shell.output_files import OutputFiles
-from grass.worker.shell.sampler import MOST_RECOVERED, Sampler, boot_s, oom_kills
 from grass.worker.shell.task_channels import TaskChannels
+from grass.worker.shell.usage.sampler import MOST_RECOVERED, Sampler, boot_s, oom_kills
 
 log = EventLog(__name__)
 

@@ -14,7 +14,7 @@ from grass.link.messages import Devices, ReadDevices
 from grass.model.gpu_use import GpuUse, GpuUser
 from grass.worker.core.usage.samples import Sample
 from grass.worker.shell.output_files import Begin
-from grass.worker.shell.process_names import program_and_owner
+from grass.worker.shell.usage.process_names import program_and_owner
 
 log = EventLog(__name__)
 

@@ -21,9 +21,9 @@ from grass.worker.core.usage.device_history import DeviceHistory
 from grass.worker.core.usage.measured import YOUNG_S
 from grass.worker.core.usage.samples import ProcessUse, RunningAttempt, Sample, without
 from grass.worker.core.usage.usage_table import FIRST_LOOK_S, UsageTable
-from grass.worker.shell.process_names import process_name
-from grass.worker.shell.process_use import AttemptProcesses
-from grass.worker.shell.usage_files import UsageFiles, recorded_peak
+from grass.worker.shell.usage.process_names import process_name
+from grass.worker.shell.usage.process_use import AttemptProcesses
+from grass.worker.shell.usage.usage_files import UsageFiles, recorded_peak
 
 log = EventLog(__name__)
 

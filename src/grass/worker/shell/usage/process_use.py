@@ -18,7 +18,7 @@ from grass.keeper.process_owners import ProcessOwners
 from grass.keeper.process_table import Stat, boot_ticks, cgroup_of, parsed_stat
 from grass.worker.core.usage.samples import ProcessUse, RunningAttempt
 from grass.worker.shell.kept_files import KeptFiles
-from grass.worker.shell.process_memory import PAGE, ProcessMemory
+from grass.worker.shell.usage.process_memory import PAGE, ProcessMemory
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LOOK_SHARE = 0.002

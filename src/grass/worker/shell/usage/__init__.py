@@ -1,0 +1,1 @@
+"""What attempts use of the machine: processes and devices are looked at."""
