@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from grass.tasks.progress import progress_text
+from grass.tasks.progress import machines_text, progress_text
 
 PROGRAM = """
 import os, sys
@@ -30,6 +30,11 @@ grain.run_combine(main, [], grain.Cores(1), backend="asyncio")
 def test_the_line_has_counts_and_a_rate() -> None:
     text = progress_text(12, 2, 30, 3.14159)
     assert text == "12 done, 2 running, 30 waiting, 3.14 tasks/s"
+
+
+def test_the_line_tells_what_runs_elsewhere() -> None:
+    assert machines_text({}) == ""
+    assert machines_text({"a:1": 3, "b:1": None}) == " (3 on a:1, b:1 waits)"
 
 
 def test_a_terminal_is_told_what_runs_and_the_line_is_gone_at_the_end() -> None:

@@ -9,6 +9,8 @@ import anyio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from grass.tasks.session import Session
 
 _PAUSE_S = 0.5
@@ -18,6 +20,15 @@ _ERASE = "\r\x1b[K"
 def progress_text(done: int, running: int, waiting: int, rate: float) -> str:
     """Return the line."""
     return f"{done} done, {running} running, {waiting} waiting, {rate:.3g} tasks/s"
+
+
+def machines_text(machines: Mapping[str, int | None]) -> str:
+    """Say how many tasks run on other machines; None: one is still to come."""
+    texts = [
+        f"{name} waits" if count is None else f"{count} on {name}"
+        for name, count in machines.items()
+    ]
+    return f" ({', '.join(texts)})" if texts else ""
 
 
 class Progress:
@@ -55,7 +66,7 @@ class Progress:
         rate = session.ended / (time.monotonic() - self._began)
         line = progress_text(session.ended, running, waiting, rate)
         self._is_shown = True
-        self._write(_ERASE + line)
+        self._write(_ERASE + line + machines_text(session.machines()))
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

@@ -171,6 +171,12 @@ class Session:
         self._children.flush()
         return task
 
+    def machines(self) -> dict[str, int | None]:
+        """Return how many tasks run on other machines; None: one is still to come."""
+        found = self.units.others()
+        has = self._machines
+        return {name: has[name].running if name in has else None for name in found}
+
     def expect_machine(self, name: str, capacity: Capacity) -> None:
         """Accept tasks that only a machine can run which is still to come."""
         self.units.expect_worker(name, capacity)

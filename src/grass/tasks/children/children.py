@@ -54,6 +54,11 @@ class Children:
         self._unsent: dict[ChildRecord, None] = {}
         self._watched: anyio.Event | None = None
 
+    @property
+    def running(self) -> int:
+        """How many of them run a task."""
+        return sum(bool(child.sent) for child in self._all)
+
     def find_devices(self, request: Request) -> None:
         """Look for GPUs when the first task asks for one."""
         if not GPU_KINDS.isdisjoint(kind for kind, _ in request):

@@ -75,6 +75,10 @@ class TaskUnits:
         self._expected[worker] = capacity
         self._scheduler.add_worker(worker, capacity)
 
+    def others(self) -> list[str]:
+        """Return the workers other than this program, also those still to come."""
+        return list(self._expected)
+
     def remove_worker(self, worker: str) -> None:
         """Place nothing more on a worker; tasks that hold its units have to end."""
         self._expected.pop(worker, None)

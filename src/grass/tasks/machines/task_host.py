@@ -13,6 +13,7 @@ import pickle
 import platform
 import sys
 import time
+from contextlib import suppress
 
 import anyio
 import anyio.to_thread
@@ -153,11 +154,11 @@ class TaskHost:
         """Open the channel; None: it cannot be now."""
         route = self._client.route
         assert route is not None
-        try:
+        left_s = PATIENCE_S + _MARGIN_S - self._silent_s() if self._about else None
+        # A broker may be restarted, or a network be away: see `_silent_s`.
+        with suppress(GrassError, OSError), anyio.move_on_after(left_s):
             return await open_channel(route, self.job)
-        except (GrassError, OSError):
-            # A broker that is restarted, or a network that is away: see `_silent_s`.
-            return None
+        return None
 
     async def _talk_over(self, channel: TaskChannel) -> None:
         try:
