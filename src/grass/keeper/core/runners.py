@@ -84,6 +84,11 @@ class Runners:
                 return runner
         return None
 
+    def await_task(self, start: StartVerb) -> bool:
+        """Tell whether a start is of a task for which a runner waits."""
+        task = start.task
+        return task is not None and any(one.key == task.key for one in self._idle)
+
     def chosen(self, id: str) -> int | None:
         """Return the pid of the idle runner that an attempt is to be handed to."""
         runner = self._busy.get(id)

@@ -2,8 +2,9 @@
 
 First the core handles what has happened. Then an attempt's record is written right
 before its spawn, all records are written before anything is sent, and each connection
-is sent to at most once before and once after the spawns. The real loop and the
-simulation both run this code; `TurnShell` is what either must provide.
+is sent to at most once before and once after the spawns; before tasks that runners wait
+for it is not. The real loop and the simulation both run this code; `TurnShell` is what
+either must provide.
 """
 
 from __future__ import annotations
@@ -83,16 +84,28 @@ class KeeperTurn:
     def finish(self) -> None:
         """Write, send, spawn, write and send again."""
         core, shell = self._core, self._shell
-        if self._spawns:
-            written = self._write()
-            shell.send()
-            if written and core.start_failures.may_try:
-                self._spawn_all()
+        ready = not self._spawns or self._are_quick() or self._sent()
+        if self._spawns and ready and core.start_failures.may_try:
+            self._spawn_all()
         self._write()
         if self._spawns:
             # Starts may work again by now, and these must not wait for another event.
             core.start_failures.try_again(shell.now)
         shell.send_unless_held()
+
+    def _are_quick(self) -> bool:
+        """Tell whether runners wait for all that is to start.
+
+        To hand a task over takes less time than to tell a daemon of the exit before
+        it, and what is recorded for it is written together with that exit.
+        """
+        return all(map(self._core.runners.await_task, self._spawns))
+
+    def _sent(self) -> bool:
+        """Write and send what is there before programs are started."""
+        written = self._write()
+        self._shell.send()
+        return written
 
     def _spawn_all(self) -> None:
         """Spawn all that are due, up to one that the machine cannot start now."""
