@@ -15,35 +15,38 @@ demo: $(INSTALLED)
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
-test: $(READY) tmux slurm
+test: $(READY) tmux slurm chromium
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3 -m "not browser"; tests=$$?; \
+	$(BIN)/python -m pytest -n 3; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
 
-# The terminal of the golden screens. Where it cannot be installed, these are skipped.
+# Debian's packages that tests use, by a program of each. Where they cannot be installed,
+# these tests are skipped.
+define debian
+	@command -v $(1) >/dev/null || test "$$(id -u)" != 0 \
+	|| { apt-get update -qq && apt-get install -qq -y --no-install-recommends $(2) \
+	>/dev/null; } || true
+endef
+
+# The terminal of the golden screens.
 tmux:
-	@command -v tmux >/dev/null || test "$$(id -u)" != 0 \
-	|| { apt-get update -qq && apt-get install -qq -y tmux >/dev/null; } || true
+	$(call debian,tmux,tmux)
 
-# The Slurm of three nodes that pools are tested with. Where it cannot be installed,
-# these are skipped. Its services are not started: the tests start their own.
+# The Slurm of three nodes that pools are tested with. Its services are not started: the
+# tests start their own.
 slurm:
-	@command -v sbatch >/dev/null || test "$$(id -u)" != 0 \
-	|| { apt-get update -qq && apt-get install -qq -y --no-install-recommends \
-	slurmctld slurmd slurm-client munge >/dev/null; } || true
+	$(call debian,sbatch,slurmctld slurmd slurm-client munge)
 
-# The dashboard in a real browser: two minutes more, so apart from the other tests.
+# The browser of the dashboard's tests. The shell without windows is a third of the whole
+# browser, to load and to run.
+chromium:
+	$(call debian,chromium-headless-shell,chromium-headless-shell fonts-liberation)
+
+# The dashboard in a real browser, alone.
 web-test: $(READY) chromium
 	$(BIN)/python -m pytest -n 2 tests/web
-
-# The browser of the dashboard's tests. Where it cannot be installed, these are skipped.
-# The shell without windows is a third of the whole browser, to load and to run.
-chromium:
-	@command -v chromium-headless-shell >/dev/null || test "$$(id -u)" != 0 \
-	|| { apt-get update -qq && apt-get install -qq -y --no-install-recommends \
-	chromium-headless-shell fonts-liberation >/dev/null; } || true
 
 # The dashboard's modules: types and style. Where there is no Node, it comes from PyPI.
 web-check: web-tools/node_modules/.ready
