@@ -1,14 +1,17 @@
 """Attempts whose end nobody saw."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import grass
+from grass.tasks.errors import TaskLost
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.patience import until
+from tests.support.patience import PATIENCE_S, until
 from tests.support.processes import await_end, kill
 
 pytestmark = pytest.mark.daemon
@@ -52,6 +55,28 @@ def test_a_lost_job_runs_again_only_as_often_as_allowed(
     assert [one["exit_code"] for one in job["attempts"]] == [None, None]
     printed = [home.ok("logs", "--attempt", number, str(again)) for number in "12"]
     assert printed == ["attempt 1\n", "attempt 2\n"]
+
+
+def test_a_lost_task_is_named_and_run_again_where_that_is_allowed(
+    home: GrassHome, news: Fifo, gate: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(news: str, gate: str) -> str:
+        Path(news).write_text(f"{os.getpid()}\n")
+        with Path(gate).open() as file:
+            return file.readline()
+
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    job = grass.enqueue(tell, str(news), str(gate))
+    lose(home, home.await_start(job.id, news))
+    with pytest.raises(TaskLost, match=rf"`tell`, job {job.id}, is lost"):
+        job.result(PATIENCE_S)
+    again = grass.enqueue(tell, str(news), str(gate), retry_lost=1)
+    lose(home, home.await_start(again.id, news))
+    home.ok("start")
+    home.await_start(again.id, news)
+    gate.tell("done")
+    assert again.result(PATIENCE_S) == "done\n"
+    assert len(again.refresh().document["attempts"]) == 2
 
 
 def test_an_exit_that_the_keeper_knew_outlives_the_machine(

@@ -22,7 +22,7 @@ from grass.store import Store
 from grass.store.interface import JobDetails
 
 CHUNK = 256 * 1024
-AHEAD = 3
+AHEAD = 6
 """How many chunks are read ahead of what was sent."""
 SMALL = 16 * 1024
 """In bytes: results up to this size are read many at a time."""

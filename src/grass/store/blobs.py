@@ -41,6 +41,9 @@ class Blobs(Protocol):
     def read(self, name: str, offset: int, length: int) -> bytes | None:
         """Read a piece of a blob; None: it is not there."""
 
+    def read_at_once(self, name: str, offset: int, length: int) -> bytes | None:
+        """Read a piece if that takes no time; None: it may, or it is not there."""
+
     def remove(self, names: Iterable[str]) -> None:
         """Remove blobs; those that are not there are passed over."""
 

@@ -24,7 +24,7 @@ from grass.link.messages import ToBroker, ToWorker
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 from grass.model.jobs.task_call import is_blob_name
 from grass.store import Store
-from grass.store.blobs import PIECE, Blobs
+from grass.store.blobs import PIECE, BlobDraft, Blobs
 
 log = EventLog(__name__)
 
@@ -80,8 +80,7 @@ class KeptBlobs:
         """Keep a blob durably; return whether it is new."""
         draft = await self._in_thread(lambda: self._blobs.begin(name))
         try:
-            async for piece in _together(pieces, most):
-                await self._in_thread(lambda data=piece: draft.write(data))  # type: ignore[misc]
+            await self._write(draft, _together(pieces, most))
             crash_point("broker.before-blob")
             is_new = await self._in_thread(draft.finish)
             crash_point("broker.after-blob")
@@ -89,6 +88,19 @@ class KeptBlobs:
             await asyncio.shield(self._in_thread(draft.discard))
         self._keep([name])
         return is_new
+
+    async def _write(self, draft: BlobDraft, pieces: AsyncIterator[bytearray]) -> None:
+        """Write pieces, each while the next one comes."""
+        writing: asyncio.Future[None] | None = None
+        try:
+            async for piece in pieces:
+                if writing is not None:
+                    await writing
+                write = self._in_thread(lambda data=piece: draft.write(data))  # type: ignore[misc]
+                writing = asyncio.ensure_future(write)
+        finally:
+            if writing is not None:
+                await asyncio.shield(writing)
 
     def _keep(self, names: Iterable[str]) -> None:
         until = asyncio.get_running_loop().time() + UNNAMED_S
@@ -135,6 +147,10 @@ class KeptBlobs:
             data, size = self._blobs.read(name, offset, length), self._blobs.size(name)
             return None if data is None or size is None else (data, size)
 
+        data = self._blobs.read_at_once(name, offset, length)
+        size = None if data is None else self._blobs.size(name)
+        if data is not None and size is not None:
+            return data, size
         return await self._in_thread(read)
 
     def received(self, worker: str, message: ReadBlob) -> None:

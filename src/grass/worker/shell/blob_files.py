@@ -119,14 +119,15 @@ class BlobFiles:
         try:
             self._ask_for_more(fetch)
             while not fetch.is_whole:
-                data = await fetch.arrived.get()
-                if data is None:
+                came = await fetch.next_pieces()
+                if came is None:
                     fetch.begin_again()
-                elif data.missing:
-                    raise GrassError(f"blob {fetch.name} is gone from the broker")
                 else:
-                    await self._in_thread(lambda piece=data.data: draft.write(piece))  # type: ignore[misc]
-                    fetch.wrote(data)
+                    data = b"".join(one.data for one in came)
+                    fetch.check(came)
+                    # More is on its way while this is being written.
+                    self._ask_for_more(fetch)
+                    await self._in_thread(lambda piece=data: draft.write(piece))  # type: ignore[misc]
                 self._ask_for_more(fetch)
             await self._in_thread(draft.finish)
         finally:
@@ -210,14 +211,24 @@ class _Fetch:
         ahead = self.asked - self._written
         return self.asked < self._size and ahead < WINDOW * BLOB_PIECE
 
-    def wrote(self, data: BlobData) -> None:
-        """Note a piece that was written."""
-        if not data.data and data.size != self._written:
-            raise GrassError(
-                f"the broker has sent less of blob {self.name} than it has"
-            )
-        self._size = data.size
-        self._written += len(data.data)
+    async def next_pieces(self) -> list[BlobData] | None:
+        """Return what has come, at least one piece; None: ask again."""
+        came = [await self.arrived.get()]
+        while not self.arrived.empty():
+            came.append(self.arrived.get_nowait())
+        return None if None in came else [one for one in came if one is not None]
+
+    def check(self, came: list[BlobData]) -> None:
+        """Note pieces that are written next; refuse what is no part of the blob."""
+        for data in came:
+            if data.missing:
+                raise GrassError(f"blob {self.name} is gone from the broker")
+            if not data.data and data.size != self._written:
+                raise GrassError(
+                    f"the broker has sent less of blob {self.name} than it has"
+                )
+            self._size = data.size
+            self._written += len(data.data)
 
     def begin_again(self) -> None:
         """Ask again from where it was written to."""

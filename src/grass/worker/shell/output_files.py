@@ -26,12 +26,14 @@ from grass.link.messages import (
 from grass.link.requests import ScannedLines
 from grass.model.jobs.task_call import result_path
 from grass.model.usage import usage_path
+from grass.store.blob_folder import read_from_memory
 from grass.worker.shell.inotify import FileWatcher
 from grass.worker.shell.line_scans import scan_lines
 
 T = TypeVar("T")
 
 LARGEST_CHUNK = 1 << 20
+RESULT = ".result"
 THREADS = 8
 """A file on a disk that hangs blocks one of them."""
 SCANS = 2
@@ -98,8 +100,10 @@ class OutputFiles:
         self._answer(OutputData(request.stream, b"", files=found))
 
     async def _read(self, request: ReadOutput) -> None:
-        loop = asyncio.get_running_loop()
-        data = await loop.run_in_executor(self._threads, _chunk, request)
+        data = self._result_piece(request)
+        if data is None:
+            loop = asyncio.get_running_loop()
+            data = await loop.run_in_executor(self._threads, _chunk, request)
         if data is None:
             self._stop_waiting(request.stream)
             self._answer(OutputData(request.stream, b"", missing=True))
@@ -108,6 +112,18 @@ class OutputFiles:
                 return
             self._stop_waiting(request.stream)
             self._answer(OutputData(request.stream, data))
+
+    def _result_piece(self, request: ReadOutput) -> bytes | None:
+        """Read a piece of a result that is still in memory, without a thread.
+
+        Results are in the worker's own folder, on a local disk.
+        """
+        if not request.path.endswith(RESULT) or ".." in request.path:
+            return None
+        if not request.path.startswith(f"{self._folder}/"):
+            return None
+        length = min(request.length, LARGEST_CHUNK)
+        return read_from_memory(request.path, request.offset, length)
 
     def _watch(self, path: str) -> None:
         with contextlib.suppress(OSError):

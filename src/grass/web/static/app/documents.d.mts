@@ -52,6 +52,7 @@ export interface Job {
   worker: string | null;
   pid: number | null;
   guest: number | null;
+  task?: string | null;
   exit_code: number | null;
   signal: number | null;
   reason: string | null;
