@@ -34,6 +34,7 @@ from grass.verbs.task_jobs import TaskCall, enqueue_tasks, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import TracebackType
     from typing import Any
 
     from grass.client.json_codec import Document
@@ -71,6 +72,18 @@ class QueueSession(Session):
         self.start_soon(self._follow, shown["daemon"]["last_event"])
         self.start_soon(self._send_always)
         self.start_soon(self._read_always)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Follow no more; jobs that were not cancelled go on."""
+        try:
+            return await super().__aexit__(kind, error, traceback)
+        finally:
+            self._client.close()
 
     @property
     def running(self) -> int:
@@ -229,19 +242,21 @@ class QueueSession(Session):
         self._read_wanted.set()
 
     async def _read_always(self) -> None:
-        reader = Caller(broker=self._broker)
-        while True:
-            await self._read_wanted.wait()
-            self._read_wanted = anyio.Event()
-            ended = [job for job in self._to_read if job in self._jobs]
-            self._to_read.clear()
-            for begin in range(0, len(ended), _TOGETHER):
-                some = ended[begin : begin + _TOGETHER]
-                outcomes = await Thread().call(partial(self._outcomes, reader, some))
-                for job, value, error in outcomes:
-                    task = self._jobs.pop(job, None)
-                    if task is not None:
-                        self._finish(task, value, error)
+        with Caller(broker=self._broker) as reader:
+            while True:
+                await self._read_wanted.wait()
+                self._read_wanted = anyio.Event()
+                ended = [job for job in self._to_read if job in self._jobs]
+                self._to_read.clear()
+                for begin in range(0, len(ended), _TOGETHER):
+                    await self._read(reader, ended[begin : begin + _TOGETHER])
+
+    async def _read(self, reader: Caller, jobs: list[int]) -> None:
+        outcomes = await Thread().call(partial(self._outcomes, reader, jobs))
+        for job, value, error in outcomes:
+            task = self._jobs.pop(job, None)
+            if task is not None:
+                self._finish(task, value, error)
 
     def _outcomes(
         self, client: Caller, jobs: list[int]

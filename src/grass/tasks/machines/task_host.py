@@ -113,7 +113,9 @@ class TaskHost:
                 await self._connect_always()
         finally:
             self._over()
-            if not self._has_ended:
+            if self._has_ended:
+                self._client.close()
+            else:
                 with anyio.move_on_after(_LEAVING_S, shield=True):
                     await self._end_job()
             self._ended.set()
