@@ -1,5 +1,6 @@
 """Functions on other machines: real daemons on loopback, and programs that use them."""
 
+import platform
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from grass.tasks.machines.task_host import mismatch
 from tests.machines.programs import Program, joined, node
 from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
@@ -339,6 +341,49 @@ def test_bad_addresses_are_refused_in_a_sentence(
     text = "async def main():\n    pass\n\n"
     program = start(lab, f"{text}grain.run_combine(main, {call.format(lab.address)})\n")
     assert said in program.failure().splitlines()[-1]
+
+
+EXECUTOR = """
+with grain.GrainExecutor([{address!r}], grain.Node(N=1, M=0.1)) as executor:
+    for word in "ab":
+        executor.submit(grain.Cores(1), held, word)
+print(*executor.results)
+"""
+
+
+def test_the_executor_of_grain_takes_addresses(
+    lab: Lab, start: Start, gate: Fifo
+) -> None:
+    program = start(lab, EXECUTOR.format(address=lab.address))
+    begun_on_both(program, lab)
+    gate.tell(times=2)
+    assert program.result() == "a b\n"
+
+
+def test_a_host_that_cannot_start_leaves_the_work_to_the_others(
+    lab: Lab, start: Start, gate: Fifo
+) -> None:
+    missing = "import grass.tasks.machines.addresses as a; a.MODULE = 'grass.nothing'\n"
+    program = start(lab, missing + lab.text())
+    assert program.process.stderr is not None
+    said = program.process.stderr.readline()
+    gate.tell(times=2)
+    assert program.result() == "a b\n"
+    job = lab.last("failed")["id"]
+    assert f"job {job}, has ended with exit code 1; see `grass logs {job}`" in said
+
+
+def test_another_minor_version_of_python_is_refused_with_both() -> None:
+    told = {"python": "3.9.1", "program": "/usr/bin/python3.9", "frames": "1"}
+    refused = mismatch("node1:7501 (Python 3.9.1, /usr/bin/python3.9)", told)
+    assert refused is not None
+    assert "Python 3.9.1" in refused.message
+    assert f"Python {platform.python_version()}" in refused.message
+    other = mismatch("node1:7501", {"python": platform.python_version()})
+    assert other is not None
+    assert "another version of Grass" in other.message
+    same = {"python": platform.python_version(), "frames": told["frames"]}
+    assert mismatch("node1:7501", same) is None
 
 
 @pytest.mark.parametrize("part", ["daemon", "keeper"])

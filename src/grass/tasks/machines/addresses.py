@@ -18,6 +18,9 @@ from grass.resource import capacity_of, counted
 from grass.tasks.machines.host_children import SentFunctions
 from grass.tasks.machines.task_host import PATIENCE_S, TaskHost
 
+MODULE = "grass.tasks.host"
+"""The program of a task host."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +75,7 @@ async def open_hosts(
 def _enqueued(address: str, rpw: Resource, backend: str) -> tuple[str, Client, int]:
     """Enqueue a host at the broker of an address; return its client and job."""
     client = Client(broker=address, may_start=False)
-    words = ["python", "-m", "grass.tasks.host", backend, f"{PATIENCE_S:g}"]
+    words = ["python", "-m", MODULE, backend, f"{PATIENCE_S:g}"]
     require = {kind: decimal_number(amount) for kind, amount in counted(rpw)}
     try:
         job = client.enqueue(words, name=_name(), require=require, stdin="channel")

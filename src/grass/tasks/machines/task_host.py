@@ -184,7 +184,7 @@ class TaskHost:
         if self._about:
             return
         self._about = json.loads(greeting)
-        problem = _mismatch(self.about(), self._about)
+        problem = mismatch(self.about(), self._about)
         if problem is not None:
             self._session.fail(problem)
             return
@@ -254,7 +254,7 @@ class TaskHost:
         await anyio.to_thread.run_sync(cancel, abandon_on_cancel=True)
 
 
-def _mismatch(about: str, told: dict[str, str]) -> UsageError | None:
+def mismatch(about: str, told: dict[str, str]) -> UsageError | None:
     """Say why functions of this program cannot run there, if they cannot."""
     here = platform.python_version()
     if told.get("frames") != str(FRAMES_VERSION):
@@ -279,5 +279,5 @@ def _end_of(job: dict[str, Any]) -> str:
     elif signal is not None:
         how = f"was killed by signal {signal}"
     else:
-        how = f"has ended with exit code {code}"
+        how = f"has ended with exit code {code}; see `grass logs {job['id']}` there"
     return f"{how} ({job['reason']})" if job.get("reason") else how
