@@ -16,7 +16,7 @@ FEW = {
     "an exit is forgotten before it is committed": 0,
     "a worker is believed about attempts that it was not given": 75,
     "an attempt fails when its machine cannot fork": 2,
-    "exits of an earlier boot are thrown away": 15,
+    "exits of an earlier boot are thrown away": 56,
     "a runner is handed an attempt while it has another": 4,
     "the end of a task is told while its orphans live": 3,
     "the code of a runner's last task is taken for that of the next": 7,
