@@ -11,9 +11,11 @@ import logging
 import ssl
 from collections import deque
 from contextlib import suppress
+from threading import Thread
 
 import anyio
-import anyio.to_thread
+import anyio.from_thread
+from anyio.lowlevel import current_token
 from websockets.client import ClientProtocol
 from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.frames import Close, Frame, Opcode
@@ -27,7 +29,10 @@ from grass.errors import GrassError, ProtocolError, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
     from grass.client.tls_connection import BrokerRoute
 
@@ -156,11 +161,31 @@ class TaskChannel:
                     await anyio.wait_readable(self._channel)
 
 
+async def in_daemon_thread(call: Callable[[], T]) -> T:
+    """Make a call that may take long; neither cancelling nor an exit waits for it."""
+    token, done = current_token(), anyio.Event()
+    given: list[T] = []
+    raised: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            given.append(call())
+        except BaseException as error:  # noqa: BLE001 -- raised by the caller
+            raised.append(error)
+        # The loop may have ended meanwhile.
+        with suppress(RuntimeError):
+            anyio.from_thread.run_sync(done.set, token=token)
+
+    Thread(target=make, daemon=True).start()
+    await done.wait()
+    if raised:
+        raise raised[0]
+    return given[0]
+
+
 async def open_channel(route: BrokerRoute, job: int) -> TaskChannel:
     """Connect to the channel of a job that this machine's token has enqueued."""
-    connection = await anyio.to_thread.run_sync(
-        lambda: route.open(lambda: None), abandon_on_cancel=True
-    )
+    connection = await in_daemon_thread(lambda: route.open(lambda: None))
     assert isinstance(connection, TlsConnection)
     channel, token = connection.detached()
     opened = TaskChannel(channel)

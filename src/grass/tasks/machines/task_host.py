@@ -16,10 +16,9 @@ import time
 from contextlib import suppress
 
 import anyio
-import anyio.to_thread
 
 from grass.client.connection import Broken
-from grass.client.task_channel import open_channel
+from grass.client.task_channel import in_daemon_thread, open_channel
 from grass.errors import GrassError, ProtocolError, UsageError
 from grass.tasks.children import frames
 from grass.tasks.host.conversation import Conversation
@@ -116,7 +115,9 @@ class TaskHost:
             if self._has_ended:
                 self._client.close()
             else:
-                with anyio.move_on_after(_LEAVING_S, shield=True):
+                # One that was not heard for long leaves by itself.
+                limit_s = _LEAVING_S / 5 if self.loss else _LEAVING_S
+                with anyio.move_on_after(limit_s, shield=True):
                     await self._end_job()
             self._ended.set()
 
@@ -213,7 +214,7 @@ class TaskHost:
             return
         reason = ""
         try:
-            job = await anyio.to_thread.run_sync(self._client.job, self.job)
+            job = await in_daemon_thread(lambda: self._client.job(self.job))
         except (GrassError, Broken, OSError) as error:
             reason = str(error)
         else:
@@ -251,7 +252,7 @@ class TaskHost:
             finally:
                 self._client.close()
 
-        await anyio.to_thread.run_sync(cancel, abandon_on_cancel=True)
+        await in_daemon_thread(cancel)
 
 
 def mismatch(about: str, told: dict[str, str]) -> UsageError | None:
