@@ -105,6 +105,13 @@ WAYS = {
     "POST /web": Way("open_web", (None, 0), "web --no-open --port 0"),
     "DELETE /web": Way("close_web", (), "web --stop"),
     "POST /daemon/stop": Way("stop", (), "stop"),
+    "GET /pools": Way("pools", (), "pool show"),
+    "POST /pools": Way(
+        "add_pool", ({},), "pool add x --slurm --time 1h --max-workers 1", 5
+    ),
+    "POST /pools/{name}/pause": Way("pause_pool", ("x",), "pool pause x", 4),
+    "POST /pools/{name}/resume": Way("resume_pool", ("x",), "pool resume x", 4),
+    "DELETE /pools/{name}": Way("remove_pool", ("x",), "pool remove x", 4),
     "GET /tokens": Way("tokens", (), "token list"),
     "POST /tokens": Way("new_token", (), "token new", 5),
     "DELETE /tokens/{name}": Way("revoke_token", ("x",), "token revoke x", 4),

@@ -81,6 +81,22 @@ class Unreachable(GrassError):
     status = 503
 
 
+class EngineRefusal(GrassError):
+    """An engine said no; its words are the message."""
+
+    code = "engine-refused"
+    exit_code = 5
+    status = 409
+
+
+class CannotAsk(GrassError):
+    """An engine could not be asked, or did not answer in time."""
+
+    code = "engine-unreachable"
+    exit_code = 3
+    status = 503
+
+
 class Untrusted(GrassError):
     """The peer does not prove to be the broker that was asked for."""
 

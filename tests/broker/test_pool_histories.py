@@ -8,6 +8,7 @@ from random import Random
 
 import msgspec
 import pytest
+from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
 from grass.broker.core.pools.pool_memory import (
@@ -61,15 +62,7 @@ class History:
         self.drained: set[str] = set()
         self.connected: dict[str, bool] = {}
         """Workers that are connected, by mark, and whether they have a job."""
-        pool = Pool(
-            name="uni",
-            engine="fake",
-            created_at=0,
-            created_by="uid:1",
-            max_workers=MOST,
-            idle_s=30,
-            time_limit_s=3600,
-        )
+        pool = a_pool("uni")
         self.pools = [msgspec.json.encode(pool)]
         self.pilots: dict[str, bytes] = {}
         self.memory = PoolMemory()

@@ -1,6 +1,7 @@
 """Pools without I/O: how many pilots are asked for, and when they leave."""
 
 import pytest
+from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
 from grass.broker.core.pools.pool_memory import (
@@ -10,7 +11,7 @@ from grass.broker.core.pools.pool_memory import (
     PoolMemory,
     Submit,
 )
-from grass.model.pools import PilotReport, PilotStage, PilotState, Pool
+from grass.model.pools import PilotReport, PilotStage, PilotState
 
 SECOND = 1_000_000
 NOW = 1_000 * SECOND
@@ -19,15 +20,7 @@ MARKS = ["m1", "m2", "m3", "m4", "m5"]
 
 @pytest.fixture
 def memory() -> PoolMemory:
-    pool = Pool(
-        name="uni",
-        engine="slurm",
-        created_at=0,
-        created_by="uid:1",
-        max_workers=3,
-        idle_s=30,
-        time_limit_s=3600,
-    )
+    pool = a_pool("uni")
     return PoolMemory([pool])
 
 
@@ -220,6 +213,7 @@ def test_a_worker_without_time_gets_no_job_and_leaves_when_idle(
     assert at == NOW + (3600 - 60) * SECOND
     leaving.advance(memory, at)
     assert taken(memory) == [DrainWorker("w1")]
+    assert leaving.wake_at(memory) is None
     leaving.idle(memory, "w1", at)
     assert CancelPilots("uni", ("7",)) in taken(memory)
 

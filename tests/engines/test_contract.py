@@ -8,12 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from grass.engines.provider import (
-    CannotAsk,
-    EngineRefusal,
-    PilotRequest,
-    Provider,
-)
+from grass.engines.provider import PilotRequest, Provider
+from grass.errors import CannotAsk, EngineRefusal
 from grass.model.pools import PilotReport, PilotState
 from tests.engines.conftest import Engine
 from tests.support.patience import until

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from grass.engines.engine_commands import EngineCommands
-from grass.engines.provider import CannotAsk, EngineRefusal, PilotRequest
+from grass.engines.provider import PilotRequest
 from grass.engines.slurm import STATES, Slurm
+from grass.errors import CannotAsk, EngineRefusal
 from grass.model.pools import PilotState
 from tests.engines.test_contract import LONG, do, look, wait_for, wanted
 from tests.support.patience import until

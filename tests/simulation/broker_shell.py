@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from grass.broker.core.attempts import prefetch
 from grass.broker.core.calls import AnyCall, FromWorker, TimerFired, WorkerGone
+from grass.broker.core.pools.pool_memory import Effect
 from grass.broker.core.rounds import Round, Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
@@ -115,6 +116,10 @@ class SimBroker:
         link.to_broker.drop()
         link.to_worker.close()
         link.on_given_up()
+
+    def ask_engines(self, effects: list[Effect]) -> None:
+        """Ask nobody: there are no pools here."""
+        assert not effects
 
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker speaks on another link than before."""

@@ -18,6 +18,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.pools import Pilot, Pool
 from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
@@ -63,6 +64,8 @@ class MemoryDisk(msgspec.Struct):
     arrivals: dict[int, int] = {}
     arrays: dict[int, int] = {}
     tokens: dict[str, Token] = {}
+    pools: dict[str, Pool] = {}
+    pilots: dict[str, Pilot] = {}
     profiles: dict[tuple[str, str], Profile] = {}
     removals: dict[int, Removal] = {}
     last_event: int = 0
@@ -332,6 +335,12 @@ class MemoryStore:
         disk.tokens.update((name, copy(one)) for name, one in changes.tokens.items())
         for key in changes.removed_profiles:
             disk.profiles.pop(key, None)
+        for name in changes.removed_pools:
+            disk.pools.pop(name, None)
+        disk.pools.update((name, copy(one)) for name, one in changes.pools.items())
+        for mark in changes.removed_pilots:
+            disk.pilots.pop(mark, None)
+        disk.pilots.update((mark, copy(one)) for mark, one in changes.pilots.items())
         disk.profiles.update((key, copy(one)) for key, one in changes.profiles.items())
 
     def _write_attempts(self, changes: Changes) -> None:
@@ -410,6 +419,8 @@ class MemoryStore:
             removals=[(n, r.worker, r.bytes) for n, r in disk.removals.items()],
             arrays=dict(disk.arrays),
             tokens=self._tokens(),
+            pools=[copy(one) for _, one in sorted(self.disk.pools.items())],
+            pilots=[copy(one) for _, one in sorted(self.disk.pilots.items())],
             profiles=[copy(one) for _, one in sorted(self.disk.profiles.items())],
             dependency_ends={
                 number: disk.jobs[number].state

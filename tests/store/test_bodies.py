@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.support.building import a_job, a_spec, an_attempt
+from tests.support.building import a_job, a_pool, a_spec, an_attempt
 
 from grass.errors import StorageError
 from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Common, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.pools import Pilot
 from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
@@ -130,6 +131,8 @@ def details(store: SqliteStore) -> object:
         ("views", "view of queue q on w", load),
         ("tokens", "token t", load),
         ("profiles", "profile train.py", load),
+        ("pools", "pool p", load),
+        ("pilots", "pilot m", load),
         ("jobs", "job 1", load),
         ("attempts", "attempt 1.1", load),
         ("specs", "spec 1", load),
@@ -178,6 +181,8 @@ def something() -> Changes:
         views={("q", "w"): view},
         tokens={"t": Token("t", "read", b"h", 1, "uid:1")},
         profiles={("train.py", "A"): Profile("train.py", "A")},
+        pools={"p": a_pool("p")},
+        pilots={"m": Pilot(mark="m", pool="p", asked_at=1)},
         jobs={1: a_job(1, state=JobState.RUNNING, attempts=1, started_at=5)},
         attempts={(1, 1): an_attempt(1)},
     )

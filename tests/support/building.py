@@ -7,6 +7,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Attempt, Common, Job, JobWithParams
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.pools import Pool
 from grass.model.resources import capacity_from
 from grass.model.worker import FoundUnits, Unit
 
@@ -50,6 +51,19 @@ def an_attempt(job: int = 1, number: int = 1, **fields: Any) -> Attempt:
         "started_at": 2_000_000,
     }
     return Attempt(job, number, **{**standard, **fields})
+
+
+def a_pool(name: str = "uni", **fields: Any) -> Pool:
+    """Give a pool of up to three workers."""
+    standard: dict[str, Any] = {
+        "engine": "slurm",
+        "created_at": 1,
+        "created_by": "uid:1",
+        "max_workers": 3,
+        "idle_s": 30,
+        "time_limit_s": 3600,
+    }
+    return Pool(name=name, **{**standard, **fields})
 
 
 def units(text: str) -> FoundUnits:

@@ -4,11 +4,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grass.engines.provider import (
-    CannotAsk,
-    EngineRefusal,
-    PilotRequest,
-)
+from grass.engines.provider import PilotRequest
+from grass.errors import CannotAsk, EngineRefusal
 from grass.model.pools import PilotReport, PilotState
 
 MOST_GPUS = 2

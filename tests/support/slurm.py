@@ -71,7 +71,7 @@ class SlurmCluster:
         (folder / "state").mkdir(parents=True)
         for name in NODES:
             (folder / "spool" / name).mkdir(parents=True)
-        port, *ports = _free_ports(1 + len(NODES))
+        port, *ports = free_ports(1 + len(NODES))
         named = zip(NODES, ports, strict=True)
         nodes = "\n".join(_NODE.format(name=name, port=own) for name, own in named)
         text = _CONFIG.format(
@@ -143,7 +143,7 @@ class SlurmCluster:
             )
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports that were free a moment ago."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:

@@ -36,6 +36,7 @@ from grass.api.routes import (
     export,
     guests,
     jobs,
+    pools,
     profiles,
     prune,
     request_bodies,
@@ -137,6 +138,11 @@ ENDPOINTS = [
     Endpoint("POST", "/web", ADMIN, web.open_, request_bodies.WebBody, documents.WebReply),  # noqa: E501
     Endpoint("DELETE", "/web", ADMIN, web.close, None, DONE),
     Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, request_bodies.StopBody, DONE),  # noqa: E501
+    Endpoint("GET", "/pools", READ, pools.page, None, documents.PoolsReply),
+    Endpoint("POST", "/pools", ADMIN, pools.add, request_bodies.PoolBody, DONE),
+    Endpoint("POST", "/pools/{name}/pause", OPERATE, pools.pause, None, DONE),
+    Endpoint("POST", "/pools/{name}/resume", OPERATE, pools.resume, None, DONE),
+    Endpoint("DELETE", "/pools/{name}", ADMIN, pools.remove, None, DONE),
     Endpoint("GET", "/tokens", ADMIN, tokens.page, None, documents.TokensReply),
     Endpoint("POST", "/tokens", ADMIN, tokens.new, request_bodies.NewTokenBody, documents.IssuedReply),  # noqa: E501
     Endpoint("DELETE", "/tokens/{name}", ADMIN, tokens.revoke, None, DONE),

@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection
 
 from grass.api.budget import body_budget, local_body_budget
 from grass.api.tcp_connections import TcpConnections, WrongCodes
+from grass.broker.shell.pools import PoolRunner
 from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
 from grass.queries.documents import JsonObject
@@ -66,6 +67,8 @@ class Context(NamedTuple):
     """None: the daemon has no web entrance."""
     findings: Callable[[], Coroutine[Any, Any, JsonObject]] | None = None
     """Checks the daemon's machine; None: nothing does."""
+    pools: PoolRunner | None = None
+    """Asks engines for workers; None: nothing does."""
 
 
 def context_of(request: HTTPConnection) -> Context:

@@ -54,6 +54,7 @@ COMMANDS = {
     "web": "open the dashboard in a browser",
     "profile": "show what was learned of jobs' GPU memory",
     "doctor": "check this machine, and say what to do",
+    "pool": "have Slurm start workers",
     "token": "let machines join, list and revoke tokens",
     "join": "join the broker of another machine",
     "leave": "forget the broker that was joined",

@@ -140,6 +140,26 @@ class ClusterClient(Session):
         """Revoke a token or code; its connections are closed."""
         return self.write("DELETE", f"/tokens/{quoted(name)}")
 
+    def pools(self) -> Document:
+        """List pools with their pilots."""
+        return self.read("/pools")
+
+    def add_pool(self, body: Document) -> Document:
+        """Add a pool; its engine is asked whether it would take its workers."""
+        return self.write("POST", "/pools", body)
+
+    def pause_pool(self, name: str) -> Document:
+        """Ask for no more workers of a pool."""
+        return self.write("POST", f"/pools/{quoted(name)}/pause")
+
+    def resume_pool(self, name: str) -> Document:
+        """Ask for workers of a pool again."""
+        return self.write("POST", f"/pools/{quoted(name)}/resume")
+
+    def remove_pool(self, name: str) -> Document:
+        """Have the workers of a pool leave, and forget it."""
+        return self.write("DELETE", f"/pools/{quoted(name)}")
+
     def join(self, code: str, name: str, worker: str, instance: str) -> Document:
         """Exchange a code for a token of this machine's own; done twice, it renews."""
         body = {"code": code, "name": name, "worker": worker, "instance": instance}

@@ -23,6 +23,7 @@ from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.doctor_process import DoctorProcess
 from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
+from grass.daemon.pool_host import pool_runner
 from grass.daemon.web_host import WebHost
 from grass.daemon.worker_setup import (
     home_folder,
@@ -65,6 +66,7 @@ async def host_broker(
     own = worker_id(home) if hosting.has_worker else ""
     tcp = _tcp_access(home, hosting)
     web = WebHost(home, hosting, broker, None if tcp is None else tcp.identity)
+    pools = pool_runner(broker, None if tcp is None else tcp.endpoint)
     context = Context(
         broker,
         own,
@@ -75,6 +77,7 @@ async def host_broker(
         tcp=None if tcp is None else tcp.endpoint,
         web=web,
         findings=DoctorProcess(home).findings,
+        pools=pools,
     )
     server = ApiServer(application(context))
     broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)
@@ -89,6 +92,7 @@ async def host_broker(
         if tcp is not None:
             parts.append(group.create_task(tcp.serve(server)))
             await _offer_joining(tcp, broker, process)
+        parts.append(group.create_task(pools.run()))
         await web.resume(server)
         save_options(home, hosting.words)
         process.report_ready(home)

@@ -13,8 +13,9 @@ from typing import Any
 from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
+from grass.daemon.pilot import ALLOTTED
 from grass.devices.gpu_monitor import GpuMonitor
-from grass.devices.probe import boot_id, found_units
+from grass.devices.probe import allotted_units, boot_id, found_units
 from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
@@ -59,6 +60,7 @@ async def worker(
         named = ",".join(one.unit for one in monitor.units())
         log.info("gpus.managed", gpus=named or "none")
     found = found_units(monitor.units(), monitor.topology())
+    found = allotted_units(found, os.environ.get(ALLOTTED, ""))
     mps = _mps(home)
     who = WorkerIdentity(
         identity,

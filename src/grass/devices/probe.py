@@ -27,6 +27,18 @@ def found_units(
     return found
 
 
+def allotted_units(found: FoundUnits, allotted: str) -> FoundUnits:
+    """Return what an engine has given of a host: `cores,MiB`, either may be empty."""
+    cores, _, mib = allotted.partition(",")
+    limited = dict(found)
+    if cores.isdecimal():
+        limited["cpu"] = dict(list(found["cpu"].items())[: int(cores)])
+    if mib.isdecimal() and int(mib):
+        memory = min(int(mib) << 20, int(found["ram"]["0"].details["bytes"]))
+        limited["ram"] = {"0": Unit(amount_of_bytes(memory), {"bytes": memory})}
+    return limited
+
+
 def boot_id() -> str:
     """Return the kernel's boot id; attempts of another boot cannot be alive."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from grass.engines.provider import CannotAsk
+from grass.errors import CannotAsk
 
 DEFAULT_LIMIT_S = 30.0
 _MOST_WORDS = 500

@@ -19,24 +19,7 @@ from typing import Protocol
 
 import msgspec
 
-from grass.errors import GrassError
 from grass.model.pools import PilotReport
-
-
-class EngineRefusal(GrassError):
-    """The engine said no; its words are the message."""
-
-    code = "engine-refused"
-    exit_code = 5
-    status = 409
-
-
-class CannotAsk(GrassError):
-    """The engine could not be asked, or did not answer in time."""
-
-    code = "engine-unreachable"
-    exit_code = 3
-    status = 503
 
 
 class PilotRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,11 +16,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from grass.engines.engine_commands import Answer, EngineCommands
-from grass.engines.provider import (
-    CannotAsk,
-    EngineRefusal,
-    PilotRequest,
-)
+from grass.engines.provider import PilotRequest
+from grass.errors import CannotAsk, EngineRefusal
 from grass.model.pools import PilotReport, PilotState
 
 _FORMAT = "%i|%T|%P|%N|%S|%k|%r"

@@ -4,6 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
+from grass.model.amount_text import WHOLE
+from grass.model.resources import Capacity
+
 
 class PilotState(StrEnum):
     """What an engine says of a pilot's job; the worker's connection is the truth."""
@@ -63,6 +66,24 @@ class Pool(msgspec.Struct, kw_only=True):
     """A worker that had no job for so long leaves."""
     time_limit_s: float
     """How long the engine lets a pilot run."""
+    cpus: int = 1
+    gpus: int = 0
+    memory_mib: int | None = None
+    """None: as much as the site gives by default."""
+    options: tuple[str, ...] = ()
+    """The site's own options of a submit: `--partition=gpu`."""
+    setup: tuple[str, ...] = ()
+    """Shell lines before the worker is started."""
+    omitted: tuple[str, ...] = ()
+    """Options that the site refuses."""
+    submit_prefix: tuple[str, ...] = ()
+    """What the engine's programs are run with: `ssh login1`."""
+    folder: str = ""
+    """Where pilots find their tokens and write output; "": in the user's home."""
+    seed: str = ""
+    """Random; marks of pilots are made from it."""
+    made: int = 0
+    """How many marks were made."""
     paused: bool = False
     """Nothing is asked for; what there is stays."""
     removing: bool = False
@@ -73,6 +94,23 @@ class Pool(msgspec.Struct, kw_only=True):
     """How often in a row it refused, or a pilot ended before its worker came."""
     retry_at: int | None = None
     """Nothing is asked for before this time; None: at once."""
+
+    @property
+    def label(self) -> str:
+        """The label of its workers, which jobs ask for with `--label`."""
+        return f"pool-{self.name}"
+
+    def capacity(self) -> Capacity:
+        """Return the units that one of its workers will have, as far as is declared."""
+        counts = {"cpu": self.cpus, "gpu": self.gpus}
+        units = {
+            kind: {str(unit): WHOLE for unit in range(count)}
+            for kind, count in counts.items()
+            if count
+        }
+        if self.memory_mib is not None:
+            units["ram"] = {"0": self.memory_mib * WHOLE // 1024}
+        return units
 
 
 class Pilot(msgspec.Struct, kw_only=True):
@@ -91,6 +129,8 @@ class Pilot(msgspec.Struct, kw_only=True):
     """The worker that came of it."""
     came_at: int | None = None
     """When its worker came for the first time."""
+    drained: bool = False
+    """Whether its worker gets no job any more."""
     connected: bool = False
     """Whether its worker is connected now."""
     idle_since: int | None = None

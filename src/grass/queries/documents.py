@@ -161,6 +161,48 @@ class TokensReply(msgspec.Struct):
     tokens: list[TokenReply]
 
 
+class PilotReply(msgspec.Struct):
+    """A pilot, and what its engine says of it."""
+
+    mark: str
+    stage: str
+    asked_at: str | None
+    engine_id: str
+    word: str
+    reason: str
+    place: str
+    expected_start: str
+    worker: str | None
+    connected: bool
+
+
+class PoolReply(msgspec.Struct):
+    """A pool with its pilots."""
+
+    name: str
+    engine: str
+    max_workers: int
+    idle_s: float
+    time_limit_s: float
+    cpus: int
+    gpus: int
+    memory_mib: int | None
+    options: list[str]
+    paused: bool
+    removing: bool
+    refusals: int
+    words: str
+    """What the engine said when it last refused, or could not be asked."""
+    retry_at: str | None
+    pilots: list[PilotReply]
+
+
+class PoolsReply(msgspec.Struct):
+    """All pools."""
+
+    pools: list[PoolReply]
+
+
 class ProfilesReply(msgspec.Struct):
     """What is known of job types."""
 

@@ -9,9 +9,10 @@ from grass.errors import NotFound
 from grass.model.resources import Allocation, Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
+from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.reasons.explanation import Explanation, explain, position
 from grass.scheduler.reservations import Reservations
-from grass.scheduler.shapes import Shape, first
+from grass.scheduler.shapes import Shape, ShapeState, first
 from grass.scheduler.worker_units import Holder, less
 
 
@@ -56,6 +57,22 @@ class Inspection:
             return len(self._dispatch.shape_of)
         record = self._queues.get(queue)
         return 0 if record is None else record.waiting
+
+    def waiting_for(self, worker: str) -> int:
+        """Count the blocked jobs that an empty worker could run, be it away or new.
+
+        Jobs count that wait for units, not those that a limit or a pause keeps.
+        """
+        known = self._fleet.worker(worker)
+        return sum(
+            shape.count
+            for shape in self._dispatch.shapes.values()
+            if shape.state is not ShapeState.PARKED
+            and shape.queue.open_to_all
+            and shape.key.worker is None
+            and shape.key.labels <= known.labels
+            and fits_when_empty(known, shape.key)
+        )
 
     def capacity(self, worker: str) -> Capacity:
         """Return what a worker has, per unit."""

@@ -13,6 +13,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.pools import Pilot, Pool
 from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.worker import Worker
@@ -97,6 +98,11 @@ class Changes(msgspec.Struct):
     removed_arrays: list[int] = []
     tokens: dict[str, Token] = {}
     removed_tokens: list[str] = []
+    pools: dict[str, Pool] = {}
+    removed_pools: list[str] = []
+    pilots: dict[str, Pilot] = {}
+    """By their marks."""
+    removed_pilots: list[str] = []
     profiles: dict[tuple[str, str], Profile] = {}
     """By job type and model of GPU."""
     removed_profiles: list[tuple[str, str]] = []

@@ -18,6 +18,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.pools import Pilot, Pool
 from grass.model.profiles import Profile
 from grass.model.queue import Queue
 from grass.model.resources import Allocation
@@ -53,6 +54,8 @@ class Snapshot(msgspec.Struct):
     tokens: list[Token] = []
     profiles: list[Profile] = []
     """In the order of job types and models."""
+    pools: list[Pool] = []
+    pilots: list[Pilot] = []
     last_removal: int = 0
     removals: list[tuple[int, str, int]] = []
     """Number, worker and bytes of output that is to be removed."""

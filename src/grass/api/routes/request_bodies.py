@@ -312,6 +312,24 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
     """How long it counts; without: a code for an hour, a token until revoked."""
 
 
+class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A pool to add."""
+
+    name: str
+    engine: str
+    max_workers: int
+    idle_s: float
+    time_limit_s: float
+    cpus: int = 1
+    gpus: int = 0
+    memory_mib: int | None = None
+    options: tuple[str, ...] = ()
+    setup: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    submit_prefix: tuple[str, ...] = ()
+    folder: str = ""
+
+
 class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     """A machine that joins: its code, its name, and the id of its worker."""
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from grass.broker.core.pools.pool_memory import Effect
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
@@ -18,6 +19,8 @@ class Batch(msgspec.Struct):
     """Jobs whose state or attempt changed: callers that wait for one look again."""
     ended: list[Job] = []
     """Jobs that ended."""
+    engine_effects: list[Effect] = []
+    """What engines are asked for."""
     log_events: list[LogEvent] = []
     urgent: bool = False
     """Whether a caller or a worker was promised something of this."""

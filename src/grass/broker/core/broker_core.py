@@ -26,6 +26,7 @@ from grass.broker.core.jobs import (
     reruns,
     verbs,
 )
+from grass.broker.core.pools import pool_calls, pool_workers, requests
 from grass.broker.core.profiles import learning, profile_calls
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
@@ -91,6 +92,12 @@ class BrokerCore:
             calls.Enrol: tokens.enrol,
             calls.BindToken: tokens.bind,
             calls.TouchToken: tokens.touch,
+            requests.AddPool: pool_calls.add,
+            requests.SetPoolPaused: pool_calls.set_paused,
+            requests.RemovePool: pool_calls.remove,
+            requests.PilotSubmitted: pool_calls.submitted,
+            requests.PilotRefused: pool_calls.refused,
+            requests.PilotsListed: pool_calls.listed,
             calls.ForgetProfiles: profile_calls.forget,
             calls.ImportProfiles: profile_calls.take_over,
             calls.Prune: _prune,
@@ -127,6 +134,8 @@ class BrokerCore:
         state = self.state
         if state.absences:
             leases.run_out(state, now_s)
+        if state.pools.in_use:
+            pool_workers.follow(state)
         for placement in state.scheduler.decide(now_s):
             job = placement.job
             if state.bulk.before_start and bulk_calls.act_before_start(state, job):
@@ -137,6 +146,8 @@ class BrokerCore:
             self._prefetch(now_s)
         if state.prefetched.sent:
             prefetch.recall(state, prefetch.overdue(state, now_s))
+        if state.pools.pools:
+            pool_workers.ask(state)
 
     def _prefetch(self, now_s: float) -> None:
         state = self.state
@@ -177,6 +188,7 @@ class BrokerCore:
     def next_time(self) -> int | None:
         """Return the time of the wall clock at which there is something to do."""
         times = [eligibility.next_time(self.state), *self.state.readiness.due.values()]
+        times += pool_workers.next_times(self.state)
         return min((at for at in times if at is not None), default=None)
 
     def take(self) -> Batch:
@@ -193,6 +205,7 @@ class BrokerCore:
         for worker in state.workers.values():
             units.publish(state, worker)
             leases.gone(state, worker)
+        pool_workers.restarted(state)
         for queue in state.queues.values():
             queue_views.publish(state, queue)
         for job_type in state.profiles.types():

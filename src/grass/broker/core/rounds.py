@@ -259,6 +259,7 @@ class Rounds:
         for worker, message in batch.outbox:
             said = placing.unless_cancelled(self.core.state, message)
             self._shell.send(worker, said)
+        self._shell.ask_engines(batch.engine_effects)
         for event in batch.log_events:
             self._shell.log(event)
         self._shell.wake(batch.moved)

@@ -25,6 +25,7 @@ from grass.broker.core.jobs.job_memory import (
     Removals,
     StartTimes,
 )
+from grass.broker.core.pools.pool_memory import PoolMemory
 from grass.broker.core.profiles.profile_memory import Profiles
 from grass.broker.core.workers.worker_memory import (
     Absence,
@@ -125,6 +126,7 @@ class State:
         """Workers that end their attempts by themselves while they are cut off."""
         self.readiness = ReadinessNotes()
         self.profiles = Profiles(snapshot.profiles)
+        self.pools = PoolMemory(snapshot.pools, snapshot.pilots)
         self.unit_notes: dict[str, UnitNotes] = {}
         """What workers say of their GPUs."""
 
@@ -146,6 +148,8 @@ class State:
         batch.changes.specs.update(self.specs.new)
         batch.changes.envs.extend(self.envs.new)
         self.specs.new, self.envs.new = {}, []
+        self.pools.move_to(batch.changes)
+        batch.engine_effects, self.pools.effects = self.pools.effects, []
         self.batch = Batch()
         return batch
 

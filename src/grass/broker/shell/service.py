@@ -80,8 +80,7 @@ class Broker:
         self._readers = Readers(store)
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         """For the rounds: all callers wait while these do."""
-        # Its thread is made now: one that is short of processes gives none later.
-        self._lookups.submit(int)
+        self._lookups.submit(int)  # One short of processes gives no thread later.
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
         """When the next tick is due, and its timer, which uvloop may give no time."""
         self._wall_clock = WallClock(self._tick)
@@ -105,6 +104,8 @@ class Broker:
         """Who gets the messages of workers that change no state."""
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
+
+        self.ask_engines: Callable[[list[Any]], object] = list
 
     @property
     def state(self) -> State:

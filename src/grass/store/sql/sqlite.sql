@@ -179,6 +179,26 @@ DELETE FROM tokens WHERE name = ?;
 -- name: load_tokens
 SELECT name, body FROM tokens ORDER BY name;
 
+-- name: save_pool
+INSERT INTO pools (name, body) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
+
+-- name: remove_pool
+DELETE FROM pools WHERE name = ?;
+
+-- name: load_pools
+SELECT name, body FROM pools ORDER BY name;
+
+-- name: save_pilot
+INSERT INTO pilots (mark, body) VALUES (?, ?)
+ON CONFLICT (mark) DO UPDATE SET body = excluded.body;
+
+-- name: remove_pilot
+DELETE FROM pilots WHERE mark = ?;
+
+-- name: load_pilots
+SELECT mark, body FROM pilots ORDER BY mark;
+
 -- name: save_profile
 INSERT INTO profiles (job_type, model, body) VALUES (?, ?, ?)
 ON CONFLICT (job_type, model) DO UPDATE SET body = excluded.body;

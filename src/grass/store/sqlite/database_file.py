@@ -13,7 +13,7 @@ from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 CACHE_KIB = 1024
 STEPS_UNTIMED = 10_000
 """So many steps of SQLite pass between two looks at the clock."""

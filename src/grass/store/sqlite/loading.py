@@ -74,6 +74,8 @@ def snapshot(db: sqlite3.Connection, sql: Statements, calls_since: int) -> Snaps
         last_removal=int(meta.get("last_removal", "0")),
         removals=db.execute(sql["load_removals"]).fetchall(),
         arrays=dict(db.execute(sql["load_arrays"])),
+        pools=_bodies(db, sql["load_pools"], rows.pool_from),
+        pilots=_bodies(db, sql["load_pilots"], rows.pilot_from),
         profiles=_bodies(db, sql["load_profiles"], rows.profile_from),
         tokens=sorted(_bodies(db, sql["load_tokens"], rows.token_from), key=_age),
         dependency_ends=_ends(

@@ -1,9 +1,9 @@
 """Values as rows, and back: columns for what statements look at, a body for the rest.
 
-Queues, views, workers, tokens and profiles are a key and a body. Of an attempt and a
-job a column is what a statement filters, joins or sums. What jobs have in common stays
-in columns as well: in bodies it would make a million members of an array half as large
-again.
+Queues, views, workers, tokens, pools, pilots and profiles are a key and a body. Of an
+attempt and a job a column is what a statement filters, joins or sums. What jobs have in
+common stays in columns as well: in bodies it would make a million members of an array
+half as large again.
 
 Text that may hold bytes which are not UTF-8 (commands, environments, directories) is
 stored as JSON with such bytes escaped, because databases take only real text.
@@ -25,6 +25,7 @@ from grass.model.jobs.job import (
 )
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.pools import Pilot, Pool
 from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.worker import Worker
@@ -205,6 +206,26 @@ def token_row(token: Token) -> Row:
 def token_from(name: str, body: str) -> Token:
     """Read a token as `save_token` wrote it."""
     return from_json(body, Token, name)
+
+
+def pool_row(pool: Pool) -> Row:
+    """Give a pool as `save_pool` takes it."""
+    return (pool.name, json_text(pool))
+
+
+def pool_from(name: str, body: str) -> Pool:
+    """Read a pool as `save_pool` wrote it."""
+    return from_json(body, Pool, name)
+
+
+def pilot_row(pilot: Pilot) -> Row:
+    """Give a pilot as `save_pilot` takes it."""
+    return (pilot.mark, json_text(pilot))
+
+
+def pilot_from(mark: str, body: str) -> Pilot:
+    """Read a pilot as `save_pilot` wrote it."""
+    return from_json(body, Pilot, mark)
 
 
 def profile_row(profile: Profile) -> Row:

@@ -76,6 +76,11 @@ _WRITES = [
     # Removals first: a machine that joins again gets a new token of the same name.
     ("remove_token", lambda changes: changes.removed_tokens, _key),
     ("save_token", lambda changes: changes.tokens.values(), rows.token_row),
+    # Removals first: a pool that was removed may be added again.
+    ("remove_pool", lambda changes: changes.removed_pools, _key),
+    ("save_pool", lambda changes: changes.pools.values(), rows.pool_row),
+    ("remove_pilot", lambda changes: changes.removed_pilots, _key),
+    ("save_pilot", lambda changes: changes.pilots.values(), rows.pilot_row),
     # Removals first: a type that was forgotten may be measured in the same batch.
     ("remove_profile", lambda changes: changes.removed_profiles, _same),
     ("save_profile", lambda changes: changes.profiles.values(), rows.profile_row),

@@ -69,7 +69,7 @@ def advance(memory: PoolMemory, now_us: int) -> None:
         if not pilot.connected or pilot.stage is PilotStage.LEAVING:
             continue
         if pilot.idle_since is None:
-            if _is_out_of_time(memory, pilot, now_us):
+            if not pilot.drained and _is_out_of_time(memory, pilot, now_us):
                 _drain(memory, pilot)
         elif now_us >= _idle_until(memory, pilot) or _is_out_of_time(
             memory, pilot, now_us
@@ -84,10 +84,9 @@ def wake_at(memory: PoolMemory) -> int | None:
         for pilot in memory.pilots.values()
         if pilot.connected and pilot.stage is not PilotStage.LEAVING
     ]
-    idle = [_idle_until(memory, one) for one in staying if one.idle_since is not None]
-    return min(
-        [*idle, *(_out_of_time_at(memory, one) for one in staying)], default=None
-    )
+    times = [_idle_until(memory, one) for one in staying if one.idle_since is not None]
+    times += [_out_of_time_at(memory, one) for one in staying if not one.drained]
+    return min(times, default=None)
 
 
 def remove(memory: PoolMemory, pool: Pool) -> None:
@@ -105,12 +104,13 @@ def remove(memory: PoolMemory, pool: Pool) -> None:
 def leave(memory: PoolMemory, pilot: Pilot) -> None:
     """Give a pilot no job any more, and have the engine end it."""
     pilot.stage = PilotStage.LEAVING
-    memory.save(pilot)
     _drain(memory, pilot)
     cancel_leaving(memory, [pilot])
 
 
 def _drain(memory: PoolMemory, pilot: Pilot) -> None:
+    pilot.drained = True
+    memory.save(pilot)
     if pilot.worker is not None:
         memory.effects.append(DrainWorker(pilot.worker))
 

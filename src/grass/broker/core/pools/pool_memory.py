@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from grass.model.pools import Pilot, PilotStage, Pool
+from grass.store.changes import Changes
 
 
 class Submit(msgspec.Struct, frozen=True):
@@ -47,6 +48,28 @@ class PoolMemory:
         self.changed_pilots: dict[str, Pilot] = {}
         self.removed_pilots: list[str] = []
         self.effects: list[Effect] = []
+        self.left: set[str] = set()
+        """Marks of pilots that are over, whose workers are not forgotten yet."""
+
+    def move_to(self, changes: Changes) -> None:
+        """Have a batch write what changed since the last one."""
+        changes.pools.update(self.changed_pools)
+        changes.removed_pools.extend(self.removed_pools)
+        changes.pilots.update(self.changed_pilots)
+        changes.removed_pilots.extend(self.removed_pilots)
+        self.changed_pools, self.removed_pools = {}, []
+        self.changed_pilots, self.removed_pilots = {}, []
+
+    @property
+    def in_use(self) -> bool:
+        """Whether there is a pool, or what is left of one."""
+        return bool(self.pools or self.left)
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to write or to do."""
+        rows = self.changed_pools or self.changed_pilots
+        return bool(rows or self.removed_pools or self.removed_pilots or self.effects)
 
     def pilots_of(self, pool: str) -> list[Pilot]:
         """Return all pilots of a pool that may be alive."""
@@ -70,6 +93,7 @@ class PoolMemory:
         del self.pilots[pilot.mark]
         self.changed_pilots.pop(pilot.mark, None)
         self.removed_pilots.append(pilot.mark)
+        self.left.add(pilot.mark)
         self.drop_if_left(self.pools[pilot.pool])
 
     def drop_if_left(self, pool: Pool) -> None:

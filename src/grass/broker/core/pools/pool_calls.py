@@ -1,0 +1,90 @@
+"""What calls about pools do."""
+
+from grass.broker.core.calls import Done
+from grass.broker.core.pools import asking, engine_answers, leaving, pool_workers
+from grass.broker.core.pools.requests import (
+    AddPool,
+    PilotRefused,
+    PilotsListed,
+    PilotSubmitted,
+    RemovePool,
+    SetPoolPaused,
+)
+from grass.broker.core.state import State
+from grass.errors import NotFound, Refused, UsageError
+from grass.model.journal import Kind
+from grass.model.pools import Pool
+from grass.model.resources import check_name
+
+MOST_WORKERS = 10_000
+
+
+def add(state: State, call: AddPool) -> Done:
+    """Add a pool; its declared units count as those of a worker that may come."""
+    pool = call.pool
+    check_name(pool.name, "pool")
+    if pool.name in state.pools.pools:
+        raise Refused(
+            f"there is a pool `{pool.name}` already",
+            f"`grass pool remove {pool.name}`, or choose another name",
+        )
+    if not 0 < pool.max_workers <= MOST_WORKERS:
+        raise UsageError(f"max_workers is between 1 and {MOST_WORKERS}")
+    if pool.idle_s <= 0 or pool.time_limit_s <= 0:
+        raise UsageError("the idle time and the time limit of a pool are more than 0")
+    state.pools.save_pool(pool)
+    pool_workers.publish(state)
+    state.note_by(call.actor, "pool-added", name=pool.name, engine=pool.engine)
+    return Done()
+
+
+def set_paused(state: State, call: SetPoolPaused) -> Done:
+    """Ask for no more pilots, or again."""
+    pool = find(state, call.name)
+    change = asking.pause if call.paused else asking.resume
+    changed = change(state.pools, pool)
+    event: Kind = "pool-paused" if call.paused else "pool-resumed"
+    state.note_by(call.actor, event, name=pool.name)
+    return Done(changed=changed)
+
+
+def remove(state: State, call: RemovePool) -> Done:
+    """Have its pilots leave, and forget it with the last of them."""
+    pool = find(state, call.name)
+    leaving.remove(state.pools, pool)
+    pool_workers.publish(state)
+    state.note_by(call.actor, "pool-removed", name=pool.name)
+    return Done()
+
+
+def find(state: State, name: str) -> Pool:
+    """Return a pool by its name."""
+    pool = state.pools.pools.get(name)
+    if pool is None:
+        known = ", ".join(sorted(state.pools.pools))
+        raise NotFound(f"there is no pool `{name}`", f"pools: {known or 'none yet'}")
+    return pool
+
+
+def submitted(state: State, call: PilotSubmitted) -> None:
+    """Note the id of a pilot that an engine has taken."""
+    engine_answers.submitted(state.pools, call.pool, call.mark, call.engine_id)
+    state.batch.urgent = True
+
+
+def refused(state: State, call: PilotRefused) -> None:
+    """Back off; a pilot of which the engine said nothing is kept."""
+    pilot = state.pools.pilots.get(call.mark)
+    pool = None if pilot is None else state.pools.pools[pilot.pool]
+    was_paused = pool is not None and pool.paused
+    step = engine_answers.refused if call.answered else engine_answers.not_answered
+    step(state.pools, call.mark, call.words, state.now_us)
+    if pool is not None and pool.paused and not was_paused:
+        state.note("pool-paused", name=pool.name, reason=pool.words)
+    state.batch.urgent = True
+
+
+def listed(state: State, call: PilotsListed) -> None:
+    """Take in what an engine lists."""
+    engine_answers.listed(state.pools, call.reports, state.now_us)
+    state.batch.urgent = state.batch.urgent or state.pools.changed

@@ -1,0 +1,48 @@
+"""Calls about pools: of users, and of the shell that asks engines."""
+
+from grass.broker.core.calls import Call, Done
+from grass.model.pools import PilotReport, Pool
+
+
+class AddPool(Call[Done]):
+    """Add a pool, whose engine was asked before whether it would take its pilots."""
+
+    actor: str
+    pool: Pool
+
+
+class SetPoolPaused(Call[Done]):
+    """Ask for no more pilots of a pool, or again, with its refusals forgotten."""
+
+    actor: str
+    name: str
+    paused: bool
+
+
+class RemovePool(Call[Done]):
+    """Have the pilots of a pool leave, and forget it with the last of them."""
+
+    actor: str
+    name: str
+
+
+class PilotSubmitted(Call[None]):
+    """An engine has taken a pilot."""
+
+    pool: str
+    mark: str
+    engine_id: str
+
+
+class PilotRefused(Call[None]):
+    """An engine has said no, or has not answered; then it may have taken it."""
+
+    mark: str
+    words: str
+    answered: bool
+
+
+class PilotsListed(Call[None]):
+    """An engine has told of all these pilots."""
+
+    reports: list[PilotReport]

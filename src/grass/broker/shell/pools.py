@@ -1,0 +1,158 @@
+"""Asks engines for what pools need, beside the task that owns the state.
+
+Each effect of the core is carried out once its rows are committed. An engine that hangs
+holds up its own pool alone. What an engine answers goes back as a call.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from grass.broker.core.calls import NewToken
+from grass.broker.core.pools.pool_memory import CancelPilots, Effect, Submit
+from grass.broker.core.pools.pool_workers import token_name
+from grass.broker.core.pools.requests import PilotRefused, PilotsListed, PilotSubmitted
+from grass.broker.core.state import SCHEDULER
+from grass.broker.shell.new_secrets import new_secret
+from grass.broker.shell.service import Broker
+from grass.engines.provider import PilotRequest, Provider
+from grass.errors import CannotAsk, GrassError
+from grass.event_log import EventLog
+from grass.keeper.crash_points import crash_point
+from grass.model.access import hash_of, token_text
+from grass.model.pools import Pilot, Pool
+
+log = EventLog(__name__)
+
+POLL_S = 10.0
+TOKEN_US = 30 * 86_400 * 1_000_000
+"""A token ends with its pilot, and after so long in any case."""
+WORKER_ROLE = "worker"
+
+
+class Launcher(Protocol):
+    """Prepares what a pilot finds on its host."""
+
+    def request(self, pool: Pool, mark: str) -> PilotRequest:
+        """Return what the engine is asked for."""
+
+    def write_token(self, pool: Pool, mark: str, token: str) -> None:
+        """Write the file with which the pilot's worker comes."""
+
+    def forget(self, pool: Pool, mark: str) -> None:
+        """Remove that file, if it is there."""
+
+
+class PoolRunner:
+    """All pools of a broker, and their engines."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        provider_of: Callable[[Pool], Provider],
+        launcher: Launcher,
+        poll_s: float = POLL_S,
+    ) -> None:
+        self._broker = broker
+        self._provider_of = provider_of
+        self._launcher = launcher
+        self._poll_s = poll_s
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._polling: set[str] = set()
+        broker.ask_engines = self._ask
+
+    async def check(self, pool: Pool) -> str:
+        """Ask the engine of a new pool whether it would take its pilots."""
+        request = self._launcher.request(pool, "check")
+        return await self._provider_of(pool).check(request)
+
+    async def run(self) -> None:
+        """Look after all pilots until cancelled."""
+        try:
+            while True:
+                for name in {one.pool for one in self._pilots()}:
+                    if name not in self._polling:
+                        self._start(self._poll(name))
+                await asyncio.sleep(self._poll_s)
+        finally:
+            self._broker.ask_engines = list
+            for task in self._tasks:
+                task.cancel()
+
+    def _pilots(self) -> list[Pilot]:
+        return list(self._broker.state.pools.pilots.values())
+
+    def _ask(self, effects: list[Effect]) -> None:
+        pools = self._broker.state.pools.pools
+        for effect in effects:
+            if isinstance(effect, Submit) and effect.pool in pools:
+                self._start(self._submit(pools[effect.pool], effect.mark))
+            elif isinstance(effect, CancelPilots) and effect.pool in pools:
+                self._start(self._cancel(pools[effect.pool], effect))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            assert isinstance(error, Exception)
+            log.defect(error)
+
+    async def _submit(self, pool: Pool, mark: str) -> None:
+        try:
+            await self._give_token(pool, mark)
+            request = self._launcher.request(pool, mark)
+            engine_id = await self._provider_of(pool).submit(request)
+        except (GrassError, OSError) as error:
+            # What went wrong before the engine was asked is a refusal, too.
+            answered = not isinstance(error, CannotAsk)
+            log.warning("pool.refused", pool=pool.name, error=error)
+            await self._broker.call(PilotRefused(mark, _words(error), answered))
+            return
+        crash_point("pools.submitted")
+        log.info("pool.submitted", pool=pool.name, engine_id=engine_id)
+        await self._broker.call(PilotSubmitted(pool.name, mark, engine_id))
+
+    async def _give_token(self, pool: Pool, mark: str) -> None:
+        secret, name = new_secret(), token_name(mark)
+        made = NewToken(SCHEDULER, WORKER_ROLE, hash_of(secret), name)
+        made.expires_at = time.time_ns() // 1000 + TOKEN_US
+        await self._broker.call(made)
+        text = token_text(name, secret)
+        await asyncio.to_thread(self._launcher.write_token, pool, mark, text)
+
+    async def _cancel(self, pool: Pool, effect: CancelPilots) -> None:
+        try:
+            await self._provider_of(pool).cancel(effect.engine_ids)
+        except CannotAsk as error:
+            # The next list repeats it.
+            log.warning("pool.not_cancelled", pool=pool.name, error=error)
+
+    async def _poll(self, name: str) -> None:
+        pool = self._broker.state.pools.pools[name]
+        marks = [one.mark for one in self._pilots() if one.pool == name]
+        self._polling.add(name)
+        try:
+            found = await self._provider_of(pool).poll(job_name(pool), marks)
+        except CannotAsk as error:
+            log.warning("pool.not_listed", pool=name, error=error)
+        else:
+            await self._broker.call(PilotsListed(list(found.values())))
+        finally:
+            self._polling.discard(name)
+        kept = {one.mark for one in self._pilots()}
+        for mark in set(marks) - kept:
+            await asyncio.to_thread(self._launcher.forget, pool, mark)
+
+
+def job_name(pool: Pool) -> str:
+    """Return what the pilots of a pool are called in its engine."""
+    return f"grass-{pool.name}"
+
+
+def _words(error: GrassError | OSError) -> str:
+    return error.message if isinstance(error, GrassError) else str(error)

@@ -1,0 +1,170 @@
+"""Pools as a user has them: a real daemon, and a real Slurm."""
+
+import getpass
+import json
+import signal
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grass.keeper import crash_points
+from tests.support.homes import GrassHome
+from tests.support.patience import PATIENCE_S, until
+from tests.support.slurm import SlurmCluster, free_ports
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+def home(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[GrassHome]:
+    """A broker without a worker of its own, where Slurm's commands work."""
+    made = GrassHome(tmp_path)
+    made.environment["SLURM_CONF"] = slurm_cluster.environment["SLURM_CONF"]
+    made.environment["PATH"] += ":/usr/sbin:/sbin"
+    made.ok("start", "--bind=127.0.0.1:0", "--advertise=127.0.0.1", "--no-worker")
+    yield made
+    for pool in pools(made):
+        made.ok("pool", "remove", pool["name"])
+    slurm_cluster.run("scancel", "-u", getpass.getuser())
+    made.end()
+
+
+@pytest.fixture
+def add(home: GrassHome, folder: Path) -> Callable[..., str]:
+    def add_pool(*options: str, most: int = 2, idle: str = "2s") -> str:
+        usual = ("--slurm", "--time=10m", f"--max-workers={most}", f"--idle={idle}")
+        return home.ok("pool", "add", "uni", *usual, f"--folder={folder}", *options)
+
+    return add_pool
+
+
+def pools(home: GrassHome) -> list[Document]:
+    found: list[Document] = json.loads(home.ok("pool", "show", "--json"))["pools"]
+    return found
+
+
+def pilots(home: GrassHome) -> list[Document]:
+    return [pilot for pool in pools(home) for pilot in pool["pilots"]]
+
+
+def slurm_jobs(cluster: SlurmCluster, folder: Path, state: str = "all") -> list[str]:
+    """Return the pilots of this test, which run in its own folder."""
+    words = ("squeue", "-h", "-t", state, "-n", "grass-uni", "-o", "%i %Z")
+    found = (line.split() for line in cluster.run(*words).splitlines())
+    return [number for number, place in found if place == str(folder)]
+
+
+def test_jobs_run_on_workers_that_come_and_leave(
+    home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str], folder: Path
+) -> None:
+    assert "to start at" in add()
+    ledger = folder / "ledger"
+    line = f"echo $GRASS_JOB_ID $SLURM_JOB_ID >> {ledger}"
+    jobs = [home.enqueue("sh", "-c", line) for _ in range(8)]
+    home.wait(*jobs)
+    ran = [tuple(one.split()) for one in ledger.read_text().splitlines()]
+    assert sorted(int(job) for job, _ in ran) == jobs
+    assert {place for _, place in ran} <= set(slurm_jobs(slurm_cluster, folder))
+    until(
+        lambda: slurm_jobs(slurm_cluster, folder, "R"), "a pilot stays", lambda x: not x
+    )
+    until(lambda: pilots(home), "a pilot's row stays", lambda x: not x)
+    workers = json.loads(home.ok("workers", "--json"))["workers"]
+    until(
+        lambda: json.loads(home.ok("workers", "--json"))["workers"],
+        f"the record of a worker stays: {workers}",
+        lambda x: not x,
+    )
+    assert "pilot-" not in home.ok("token", "list")
+
+
+def test_no_more_workers_than_the_pool_may_have(
+    home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str], folder: Path
+) -> None:
+    add(most=2)
+    jobs = [home.enqueue("sleep", "1") for _ in range(6)]
+    home.wait(*jobs)
+    assert len(slurm_jobs(slurm_cluster, folder)) <= 2
+
+
+def test_a_token_is_in_a_private_file_and_nowhere_else(
+    home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str], folder: Path
+) -> None:
+    add("--option=--hold")
+    home.enqueue("true")
+    (number,) = until(
+        lambda: slurm_jobs(slurm_cluster, folder, "PD"), "nothing was submitted"
+    )
+    files = [one for one in folder.iterdir() if one.suffix != ".out"]
+    (token,) = [json.loads(one.read_text())["known"][0]["token"] for one in files]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in files] == [0o600]
+    script = slurm_cluster.run("scontrol", "write", "batch_script", number, "-")
+    told = slurm_cluster.run("scontrol", "-o", "show", "job", number)
+    assert token.partition(".")[2] not in script + told + home.log()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--partition=nowhere"], "invalid partition specified: nowhere"),
+        (["--gpus=9"], "Requested node configuration is not available"),
+        (["--submit-prefix=no-such-program"], "cannot be run on this host"),
+    ],
+)
+def test_what_slurm_can_never_do_is_refused_in_its_words(
+    home: GrassHome, folder: Path, options: list[str], words: str
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=2", f"--folder={folder}")
+    ran = home.run("pool", "add", "uni", *usual, *options)
+    assert ran.returncode in (3, 5)
+    assert words in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert pools(home) == []
+
+
+def test_a_pool_counts_as_a_worker_that_may_come(
+    home: GrassHome, add: Callable[..., str]
+) -> None:
+    add("--option=--hold", "--gpus=2")
+    assert home.enqueue("-g", "2", "--label", "pool-uni", "--", "true")
+    assert home.run("enqueue", "-g", "4", "--", "true").returncode == 6
+
+
+def test_what_waits_in_slurm_is_told_in_its_words(
+    home: GrassHome, add: Callable[..., str]
+) -> None:
+    add("--option=--hold")
+    home.enqueue("true")
+    shown = until(
+        lambda: home.ok("pool", "show"), "no reason", lambda text: "JobHeldUser" in text
+    )
+    assert "PENDING" in shown
+    assert "main" in shown
+
+
+def test_a_broker_killed_after_sbatch_finds_its_pilot_again(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, tmp_path: Path
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=3", "--idle=1m")
+    home.ok("pool", "add", "uni", *usual, f"--folder={folder}")
+    home.ok("stop")
+    (port,) = free_ports(1)
+    hosted = (f"--bind=127.0.0.1:{port}", "--advertise=127.0.0.1", "--no-worker")
+    doomed = subprocess.Popen(
+        [*home.grass, "daemon", *hosted],
+        env={**home.environment, crash_points.VARIABLE: "pools.submitted"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(home.daemon_pid, "the daemon does not come up")
+    home.run("enqueue", "--", "sh", "-c", f"echo ran >> {tmp_path / 'ledger'}")
+    assert doomed.wait(PATIENCE_S) == -signal.SIGKILL
+    assert len(slurm_jobs(slurm_cluster, folder)) == 1
+    home.run("start", *hosted)
+    home.wait(1)
+    assert len(slurm_jobs(slurm_cluster, folder)) == 1
+    assert (tmp_path / "ledger").read_text() == "ran\n"
