@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def test_a_task_is_an_ordinary_job_under_its_functions_name(tmp_path: Path) -> N
         assert (start.task.function, start.task.python) == (NAME, "3.11")
         # The worker is not known to be on the caller's machine.
         assert start.arguments == b"\x80arguments"
+        assert start.owner == f"uid:{os.geteuid()}"
         job = (await api.get("/jobs/1")).document
         assert (job["name"], job["command"], job["task"]) == (
             "train",

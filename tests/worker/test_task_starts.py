@@ -103,6 +103,7 @@ def test_attempts_that_need_the_same_process_have_the_same_key(
         {"nice": 5},
         {"pin": True},
         {"threads": 2},
+        {"owner": "token:bob"},
         {"allocation": {"gpu": {"0": WHOLE}}},
         {"task": TaskCall("ab" * 32, "3.11", "/venv/bin/python")},
     ],

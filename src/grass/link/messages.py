@@ -291,6 +291,8 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """The pickled arguments of a task, unless they are a blob."""
     arguments_blob: str = ""
     """The blob with the pickled arguments of a task."""
+    owner: str = ""
+    """Who has enqueued it; empty: the broker is of an older version."""
 
 
 class Forget(Message, tag="forget"):

@@ -2,8 +2,10 @@
 
 A runner is a process that runs many attempts. What a process gets once, when it is
 started, is in the runner's key: interpreter, environment, directory, umask, priority,
-cores and limits. Variables that tell an attempt what it is travel with it, and so do
-those whose values were filled in for it alone.
+cores and limits. So is the owner of the job: a function may change the process for those
+after it, and a client unpickles what the runner writes for its own jobs. Variables that
+tell an attempt what it is travel with it, and so do those whose values were filled in
+for it alone.
 """
 
 from base64 import b64encode
@@ -70,7 +72,7 @@ def _task_run(
 ) -> TaskRun:
     blob = start.arguments_blob
     return TaskRun(
-        key=runner_key(verb),
+        key=runner_key(verb, start.owner),
         function=_blob_path(place, task.function),
         arguments=_blob_path(place, blob) if blob else "",
         inline=b64encode(start.arguments).decode(),
@@ -82,10 +84,10 @@ def _task_run(
     )
 
 
-def runner_key(verb: StartVerb) -> str:
+def runner_key(verb: StartVerb, owner: str) -> str:
     """Return what tells the runners apart that a start may be handed to."""
     once = verb.umask, verb.nice, verb.cpus, verb.memory_max, verb.cpu_max
-    parts = [verb.cwd, repr(once), *verb.argv, "", *sorted(_written(verb.env))]
+    parts = [owner, verb.cwd, repr(once), *verb.argv, "", *sorted(_written(verb.env))]
     return sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 

@@ -113,6 +113,7 @@ def start_of(state: State, job: Job, attempt: Attempt) -> Start:
         learns=spec.auto_vram or spec.job_type is not None,
         arguments=job.arguments,
         arguments_blob=job.arguments_blob,
+        owner=job.owner,
         **(run_options(spec) | _task(state, spec, attempt)),
     )
 
