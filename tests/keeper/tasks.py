@@ -12,10 +12,11 @@ from typing import Any
 import cloudpickle
 
 from grass.tasks.children.packed_frames import RAISED, pack, unpack_result
+from grass.worker.core.task_starts import RUNNER
 
 from .conversation import Daemon, Entry
 
-RUNNER = (sys.executable, "-m", "grass.tasks.runner")
+RUNNER_COMMAND = (sys.executable, *RUNNER)
 NAMES = ("PATH", "PYTHONPATH")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -57,7 +58,7 @@ def begin(
     task = task_of(daemon, id, function, *args, **of_task)
     environment = {name: os.environ[name] for name in NAMES if name in os.environ}
     environment["PYTHONUNBUFFERED"] = "1"
-    daemon.start(id, *RUNNER, env=environment, task=task, **fields)
+    daemon.start(id, *RUNNER_COMMAND, env=environment, task=task, **fields)
 
 
 def run(

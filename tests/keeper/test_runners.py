@@ -357,6 +357,24 @@ def test_an_interpreter_that_is_not_there_is_told(daemon: Daemon) -> None:
     assert "/nowhere/python" in daemon.expect("exited", "a")["reason"]
 
 
+def test_modules_of_the_directory_are_the_tasks_and_not_the_runners(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    for name in ("resource", "pickle", "traceback", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(9)")
+    (tmp_path / "beside.py").write_text("ANSWER = 42")
+
+    def divides(by: int) -> int:
+        import beside  # type: ignore[import-not-found]
+
+        return int(beside.ANSWER // by)
+
+    assert run(daemon, "a", divides, 1, cwd=str(tmp_path))["code"] == 0
+    assert result(daemon, "a") == 42
+    assert run(daemon, "b", divides, 0, cwd=str(tmp_path))["code"] == 1
+    assert "ZeroDivisionError" in error(daemon, "b")[1]
+
+
 def test_priority_and_cores_are_of_the_runner(daemon: Daemon) -> None:
     core = max(os.sched_getaffinity(0))
 

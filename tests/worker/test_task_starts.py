@@ -58,7 +58,7 @@ def test_a_task_names_its_blobs_and_the_file_of_its_result() -> None:
 
 
 def test_the_callers_interpreter_is_used_where_it_is_told() -> None:
-    assert verb().argv == ["/usr/bin/python3", "-m", "grass.tasks.runner"]
+    assert verb().argv == ["/usr/bin/python3", "-P", "-m", "grass.tasks.runner"]
     told = TaskCall("ab" * 32, "3.11", "/venv/bin/python")
     assert verb(task=told).argv[0] == "/venv/bin/python"
 

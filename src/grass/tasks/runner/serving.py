@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 from array import array
+from contextlib import suppress
 
 from grass.keeper.runner_line import (
     DESCRIPTOR,
@@ -119,7 +120,10 @@ class Runner:
 
 def main() -> None:
     """Serve the keeper at the other end of the line."""
-    # What cloudpickle needs is there before the first task, and is not counted as its.
+    # What is needed later is there before the first task, is not counted as its, and
+    # cannot be a module of its directory.
+    import traceback  # noqa: F401
+
     import cloudpickle  # noqa: F401
 
     sys.argv[:] = sys.argv[:1]
@@ -127,5 +131,13 @@ def main() -> None:
         os.write(2, _TOO_OLD)
         os._exit(_NO_TASK)
     runner = Runner()
+    _find_modules_here()
     gc.freeze()
     runner.serve()
+
+
+def _find_modules_here() -> None:
+    """Let tasks import what is in their directory, as `python -m` does."""
+    if not os.environ.get("PYTHONSAFEPATH"):
+        with suppress(OSError):
+            sys.path.insert(0, os.getcwd())

@@ -19,7 +19,8 @@ from grass.link.messages import Start
 from grass.model.jobs.task_call import TaskCall
 from grass.model.resources import GPU_KINDS
 
-_RUNNER = ("-m", "grass.tasks.runner")
+RUNNER = ("-P", "-m", "grass.tasks.runner")
+"""Without modules of the job's directory, which come after the runner's own."""
 _OF_DEVICES = frozenset({"CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"})
 """Libraries read these once, so they are the runner's."""
 
@@ -47,7 +48,7 @@ def task_verb(
     names = _attempts_names(start, verb.env, own)
     of_attempt = {name: verb.env[name] for name in names if name in verb.env}
     of_runner = {name: verb.env[name] for name in verb.env.keys() - of_attempt.keys()}
-    argv = [task.interpreter or place.python, *_RUNNER]
+    argv = [task.interpreter or place.python, *RUNNER]
     verb = verb._replace(argv=argv, env=of_runner, under=[])
     return verb._replace(task=_task_run(verb, start, task, place, of_attempt))
 
