@@ -10,6 +10,7 @@ from typing import Any
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 from grass.store.blob_folder import BlobFolder
 from grass.worker.shell.blob_files import (
+    MOST_NOTED,
     RECENT_S,
     WINDOW,
     BlobFiles,
@@ -152,6 +153,20 @@ def test_what_was_used_longest_ago_is_removed_but_nothing_in_use(
         left = {name_of(blobs[0]), name_of(blobs[3])}
         assert set(far.folder.names()) == left
         assert RECENT_S > 0
+
+    play(story)
+
+
+def test_attempts_that_ended_are_forgotten(tmp_path: Path) -> None:
+    async def story() -> None:
+        for most in (None, 2**30):
+            far = FarBroker(tmp_path, b"x", most=most)
+            for number in range(10 * MOST_NOTED):
+                attempt = f"{number}"
+                if not far.need(attempt, b"x"):
+                    assert await far.told.get() == (attempt, "")
+                far.running.discard(attempt)
+            assert len(far.files._users) <= MOST_NOTED
 
     play(story)
 

@@ -34,6 +34,8 @@ MOST_KEPT = 8 * 2**30
 """How many bytes of fetched blobs stay."""
 RECENT_S = 600.0
 """A blob that was used since then is not removed: an adopted attempt may need it."""
+MOST_NOTED = 64
+"""When so many attempts are noted, and twice those that ran, others are forgotten."""
 
 Ask = Callable[[ReadBlob], None]
 CreateTask = Callable[[Coroutine[Any, Any, None]], object]
@@ -64,16 +66,19 @@ class BlobFiles:
         self._numbers = count(1)
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="blob")
         self._users: dict[str, tuple[str, ...]] = {}
-        """By attempt: the blobs that it names."""
+        """By attempt: the blobs that it names; in a broker's own folder, waits for."""
+        self._most_users = MOST_NOTED
         self._fetches: dict[str, _Fetch] = {}
         self._asked: dict[int, _Fetch] = {}
 
     def need(self, attempt: str, names: Iterable[str]) -> bool:
         """Tell whether all blobs of an attempt are here; the others are fetched."""
-        self._users[attempt] = known = tuple(dict.fromkeys(names))
+        known = tuple(dict.fromkeys(names))
         missing = [name for name in known if self._folder.size(name) is None]
         if self._most is not None:
             self._note_use(set(known).difference(missing))
+        if missing or self._most is not None:
+            self._note_user(attempt, known)
         for name in missing:
             fetch = self._fetches.get(name)
             if fetch is None:
@@ -103,7 +108,9 @@ class BlobFiles:
         problem = ""
         try:
             await self._write(fetch)
-            await self._in_thread(self._remove_unused)
+            if self._most is not None:
+                most, used = self._most, self._used()
+                await self._in_thread(lambda: self._remove_unused(most, used))
         except GrassError as error:
             problem = f"{error.message}"
             log.warning("blob.not_fetched", blob=fetch.name, error=error.message)
@@ -111,6 +118,8 @@ class BlobFiles:
         for attempt in fetch.attempts:
             waits = any(one in self._fetches for one in self._users.get(attempt, ()))
             if problem or not waits:
+                if self._most is None:
+                    self._users.pop(attempt, None)
                 self._fetched(attempt, problem)
 
     async def _write(self, fetch: "_Fetch") -> None:
@@ -145,22 +154,33 @@ class BlobFiles:
         for name in names:
             os.utime(self._folder.path(name))
 
-    def _remove_unused(self) -> None:
+    def _note_user(self, attempt: str, names: tuple[str, ...]) -> None:
+        """Note what an attempt names; now and then forget those that have ended."""
+        if len(self._users) >= self._most_users:
+            self._forget_ended()
+            self._most_users = max(MOST_NOTED, 2 * len(self._users))
+        self._users[attempt] = names
+
+    def _forget_ended(self) -> None:
+        for attempt in [one for one in self._users if not self._is_wanted(one)]:
+            del self._users[attempt]
+
+    def _is_wanted(self, attempt: str) -> bool:
+        waits = any(attempt in one.attempts for one in self._fetches.values())
+        return waits or self._is_running(attempt)
+
+    def _used(self) -> set[str]:
+        self._forget_ended()
+        return {name for names in self._users.values() for name in names}
+
+    def _remove_unused(self, most: int, used: set[str]) -> None:
         """Remove what was used longest ago, as far as there is too much."""
-        if self._most is None:
-            return
-        self._users = {
-            attempt: names
-            for attempt, names in list(self._users.items())
-            if self._is_running(attempt)
-        }
-        used = {name for names in self._users.values() for name in names}
         found = [(self._folder.path(name), name) for name in self._folder.names()]
         files = [(os.stat(path), name) for path, name in found]
         ages = sorted((one.st_mtime, one.st_size, name) for one, name in files)
         total, recent = sum(size for _, size, _ in ages), time.time() - RECENT_S
         for at, size, name in ages:
-            if total <= self._most or at > recent:
+            if total <= most or at > recent:
                 return
             if name not in used:
                 self._folder.remove([name])
