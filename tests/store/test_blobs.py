@@ -1,6 +1,7 @@
 """Blobs: kept whole under their hash, and as long as somebody names them."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,37 @@ def test_drafts_of_a_process_that_died_are_removed(tmp_path: Path) -> None:
     assert len(list((tmp_path / "drafts").iterdir())) == 1
     assert not list(BlobFolder(tmp_path).names())
     assert not list((tmp_path / "drafts").iterdir())
+
+
+def test_a_folder_that_another_one_made_is_synced_as_well(tmp_path: Path) -> None:
+    synced: list[str] = []
+
+    def sync(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    top = tmp_path / "blobs"
+    # Its maker has not synced it yet, or died before.
+    (top / NAME[:2]).mkdir(parents=True)
+    folder = BlobFolder(top, sync)
+    assert put(folder, DATA)
+    assert synced[1:] == [str(tmp_path), str(top), str(top / NAME[:2])]
+    del synced[:]
+    assert not put(folder, DATA)
+    assert synced[1:] == [str(top / NAME[:2])]
+
+
+def test_two_that_write_to_one_folder_have_drafts_of_their_own(tmp_path: Path) -> None:
+    first = BlobFolder(tmp_path)
+    one = first.begin(NAME)
+    one.write(DATA[:1000])
+    second = BlobFolder(tmp_path, is_shared=True)
+    other = second.begin(name_of(b"other"))
+    other.write(b"other")
+    one.write(DATA[1000:])
+    assert one.finish()
+    assert other.finish()
+    assert second.read(NAME, 0, 10**9) == DATA
+    assert first.read(name_of(b"other"), 0, 10) == b"other"
 
 
 def task_job(number: int, blob: str = "", data: bytes = b"") -> Job:

@@ -2,15 +2,16 @@
 
 A file gets its name once all of it is on the disk and its hash is right, so whatever
 has a name is whole. A worker keeps those that it fetched in the same way. Drafts of a
-process that died are removed when the folder is opened.
+process that died are removed when the folder is opened. In one process several may open
+the same folder: the store, and the worker of the broker's machine.
 """
 
 import contextlib
 import errno
 import hashlib
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
 from pathlib import Path
 
 from grass.errors import DiskFull, StorageError, UsageError
@@ -30,14 +31,20 @@ class BlobFolder:
     """The blobs in one folder, which is made when the first one comes."""
 
     def __init__(
-        self, folder: str | Path, sync: Callable[[int], None] = os.fsync
+        self,
+        folder: str | Path,
+        sync: Callable[[int], None] = os.fsync,
+        *,
+        is_shared: bool = False,
     ) -> None:
-        """`sync` puts a file or a folder on the disk."""
+        """`sync` puts a file or a folder on the disk.
+
+        A folder that is shared is open already, and its drafts are being written.
+        """
         self.folder = str(folder)
-        self._sync = sync
+        self._folders = DurableFolders(sync)
         self._drafts = os.path.join(self.folder, _DRAFTS)
-        self._numbers = count(1)
-        for draft in _listed(self._drafts):
+        for draft in [] if is_shared else _listed(self._drafts):
             os.unlink(draft.path)
 
     def path(self, name: str) -> str:
@@ -48,8 +55,8 @@ class BlobFolder:
         """Begin to write a blob."""
         try:
             os.makedirs(self._drafts, mode=0o700, exist_ok=True)
-            draft = f"{self._drafts}/{os.getpid()}-{next(self._numbers)}"
-            return FileDraft(draft, self.path(name), name, self._sync)
+            draft = f"{self._drafts}/{os.getpid()}-{secrets.token_hex(8)}"
+            return FileDraft(draft, self.path(name), name, self._folders)
         except OSError as error:
             raise _failure(error, self.folder) from error
 
@@ -90,16 +97,46 @@ class BlobFolder:
                         yield file.name
 
 
+class DurableFolders:
+    """Folders that are on the disk, each synced once in the folder that has it.
+
+    One that is there already may have been made by another just now, or by a process
+    that died before it was synced.
+    """
+
+    def __init__(self, sync: Callable[[int], None]) -> None:
+        self.sync = sync
+        self._known: set[str] = set()
+
+    def make(self, folder: str) -> None:
+        """Make a folder, unless it is there, and have it on the disk."""
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            if folder in self._known:
+                return
+        self.sync_folder(os.path.dirname(folder))
+        self._known.add(folder)
+
+    def sync_folder(self, folder: str) -> None:
+        """Put the names that a folder has on the disk."""
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.sync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 class FileDraft:
     """A blob that is being written to a file without its final name."""
 
     def __init__(
-        self, draft: str, path: str, name: str, sync: Callable[[int], None]
+        self, draft: str, path: str, name: str, folders: DurableFolders
     ) -> None:
         self._draft, self._path, self._name = draft, path, name
-        self._sync = sync
+        self._folders = folders
         self._hash = hashlib.sha256()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._file: int | None = os.open(draft, flags, _OWNER)
 
     def write(self, piece: bytes | bytearray) -> None:
@@ -128,25 +165,14 @@ class FileDraft:
             self.discard()
 
     def _keep(self, file: int) -> bool:
-        self._sync(file)
+        self._folders.sync(file)
         folder = os.path.dirname(self._path)
         is_new = not os.path.exists(self._path)
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            """Another blob that begins like it was first."""
-        else:
-            self._sync_folder(os.path.dirname(folder))
+        self._folders.make(os.path.dirname(folder))
+        self._folders.make(folder)
         os.rename(self._draft, self._path)
-        self._sync_folder(folder)
+        self._folders.sync_folder(folder)
         return is_new
-
-    def _sync_folder(self, folder: str) -> None:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._sync(descriptor)
-        finally:
-            os.close(descriptor)
 
     def discard(self) -> None:
         """Remove what was written; after `finish` nothing happens."""

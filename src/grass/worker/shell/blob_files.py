@@ -57,8 +57,9 @@ class BlobFiles:
         """Take the folder, and how many bytes stay; None: it is the broker's own."""
         folder, self._most = place
         # After a restart of the machine fetched ones are fetched again.
-        sync = os.fsync if self._most is None else _not_synced
-        self._folder = BlobFolder(folder, sync)
+        is_shared = self._most is None
+        sync = os.fsync if is_shared else _not_synced
+        self._folder = BlobFolder(folder, sync, is_shared=is_shared)
         self._ask = ask
         self._create_task = create_task
         self._fetched = fetched
