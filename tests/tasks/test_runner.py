@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import subprocess
 import sys
@@ -18,6 +19,13 @@ from grass.tasks.children.packed_frames import RAISED, VALUE, pack, unpack_resul
 from grass.tasks.runner.calls import MOST_FUNCTIONS, Calls, Outcome
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class Fails:
+    """A value that is written, and cannot be read."""
+
+    def __reduce__(self) -> Any:
+        return divmod, (1, 0)
 
 
 class Shop:
@@ -111,13 +119,60 @@ def test_an_exception_that_cannot_be_read_elsewhere_is_told_as_text(shop: Shop) 
         def __init__(self, one: int, two: int) -> None:
             super().__init__(f"{one} and {two}")
 
-    def raises() -> None:
-        raise Odd(1, 2)
+    def holds() -> None:
+        error = Odd(1, 2)
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        raise error
 
-    outcome, status, (error, shown) = shop.run(raises)
+    outcome, status, (error, shown) = shop.run(holds)
     assert (outcome, status, type(error)) == (Outcome(1), RAISED, RuntimeError)
     assert str(error) == "Odd: 1 and 2"
+    assert "in holds" in shown
+
+
+def test_an_exception_whose_class_takes_other_arguments_comes_back(shop: Shop) -> None:
+    class Odd(Exception):
+        def __init__(self, one: int, *, two: int) -> None:
+            super().__init__(f"{one} and {two}")
+            self.two = two
+
+    def raises() -> None:
+        raise Odd(1, two=2)
+
+    outcome, status, (error, shown) = shop.run(raises)
+    assert (outcome, status, type(error).__name__) == (Outcome(1), RAISED, "Odd")
+    assert (str(error), error.two) == ("1 and 2", 2)
     assert "in raises" in shown
+
+    class Again(Exception):
+        def __init__(self, code: int) -> None:
+            super().__init__(f"code {code}")
+
+    def raises_again() -> None:
+        raise Again(5)
+
+    assert str(shop.run(raises_again)[2][0]) == "code 5"
+
+
+def test_a_module_that_is_missing_is_told_with_the_machine(shop: Shop) -> None:
+    def imports() -> None:
+        import no_such_module  # type: ignore[import-not-found]  # noqa: F401
+
+    outcome, _, (error, shown) = shop.run(imports)
+    assert (type(error), error.name) == (ModuleNotFoundError, "no_such_module")
+    assert str(error) == outcome.reason
+    assert f"which Python {HERE} on {os.uname().nodename}" in str(error)
+    assert "No module named" in shown
+
+
+def test_arguments_that_cannot_be_read_are_told_as_such(shop: Shop) -> None:
+    inline = base64.b64encode(b"".join(pack(((Fails(),), {})))).decode()
+    outcome, _, (error, _) = shop.run(int, inline=inline)
+    assert outcome.reason is not None
+    assert outcome.reason.startswith("the arguments of `f` cannot be read by Python")
+    assert outcome.reason.endswith(": ZeroDivisionError: division by zero")
+    assert "sent by" not in outcome.reason
+    assert str(error) == outcome.reason
 
 
 @pytest.mark.parametrize(

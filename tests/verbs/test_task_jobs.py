@@ -194,8 +194,11 @@ def test_why_there_is_no_result(desk: GrassHome, gate: Fifo) -> None:
 
 
 def test_a_function_that_ends_its_process_is_told(desk: GrassHome) -> None:
-    with pytest.raises(NoResult, match="is failed"):
+    left = r"`_exit`, job (\d+), is failed.*no result: exit code 3 .*`grass logs \1`"
+    with pytest.raises(NoResult, match=left):
         grass.enqueue(os._exit, 3).result(PATIENCE_S)
+    with pytest.raises(NoResult, match=r"`abort`, job .* killed by SIGABRT .*logs"):
+        grass.enqueue(os.abort).result(PATIENCE_S)
     with pytest.raises(RuntimeError, match="left with exit code 4"):
         grass.enqueue(sys.exit, 4).result(PATIENCE_S)
 

@@ -242,7 +242,7 @@ def _holder(state: State, holder: Holder) -> HolderReply:
 async def _ended(broker: Broker, details: JobDetails) -> ExplainReply:
     job = details.job
     last = details.attempts[-1] if details.attempts else None
-    reply = ExplainReply(job.id, job.state, _how_ended(job), attempts=job.attempts)
+    reply = ExplainReply(job.id, job.state, how_ended(job), attempts=job.attempts)
     reply.exit_code, reply.signal = job.exit_code, job.signal
     if last is None:
         return reply
@@ -272,7 +272,8 @@ def last_frames(data: bytes, lines: int) -> tuple[list[str], int]:
     return shown, left_out
 
 
-def _how_ended(job: Job) -> str:
+def how_ended(job: Job) -> str:
+    """Say how a job has ended: for what reason, by which signal, with which code."""
     if job.reason:
         return job.reason
     if job.state is JobState.CANCELLED:

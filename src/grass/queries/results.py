@@ -15,6 +15,7 @@ from grass.errors import NoResult, NotFound, Unreachable
 from grass.model.jobs.lifecycle import UNFINISHED, JobState
 from grass.model.jobs.task_call import result_path
 from grass.model.times import rfc3339
+from grass.queries.explanations import how_ended
 from grass.queries.output import output_sources
 from grass.queries.output.output_sources import OutputSource
 from grass.queries.selection import details_of
@@ -143,5 +144,10 @@ def _without_result(details: JobDetails) -> NoResult:
             " gone: the setting tasks.keep of its worker says how long one is kept",
             f"`grass rerun {job.id}` computes it again",
         )
-    because = f": {job.reason}" if job.reason else ""
-    return NoResult(f"job {job.id} is {job.state}, and has no result{because}")
+    task = details.spec.task
+    name = (task and task.name) or job.name
+    says = f"`grass logs {job.id}` shows what it wrote" if details.attempts else ""
+    return NoResult(
+        f"`{name}`, job {job.id}, is {job.state}, and has no result: {how_ended(job)}",
+        says,
+    )

@@ -12,16 +12,20 @@ import os
 import pickle
 import sys
 from base64 import b64decode
+from contextlib import suppress
 
+from grass.tasks.children.made_again import MadeAgain
 from grass.tasks.children.packed_frames import RAISED, VALUE, pack_result, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NamedTuple
+    from typing import Any, NamedTuple, TypeVar
 
     from grass.keeper.runner_line import LineTask
     from grass.tasks.children.packed_frames import Piece
+
+    T = TypeVar("T")
 else:
     from typing import NamedTuple
 
@@ -79,16 +83,11 @@ class Calls:
                 f"`{task.name}` was sent by Python {task.python},"
                 f" and {_machine()} runs it with Python {_HERE}"
             )
-        try:
-            return self._function(task.function), *_arguments(task)
-        except ModuleNotFoundError:
-            raise
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise CannotCall(
-                f"`{task.name}` cannot be read by Python {_HERE} on {_machine()},"
-                f" it was sent by Python {task.python}: {problem}"
-            ) from error
+        function = _read(f"`{task.name}`", lambda: self._function(task.function))
+        args, kwargs = _read(
+            f"the arguments of `{task.name}`", lambda: _arguments(task)
+        )
+        return function, args, kwargs
 
     def _function(self, path: str) -> Callable[..., Any]:
         known = self._functions.get(path)
@@ -99,6 +98,18 @@ class Calls:
                 del self._functions[next(iter(self._functions))]
             self._functions[path] = known
         return known
+
+
+def _read(what: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise CannotCall(
+            f"{what} cannot be read by Python {_HERE} on {_machine()}: {problem}"
+        ) from error
 
 
 def _arguments(task: LineTask) -> tuple[Any, Any]:
@@ -132,6 +143,9 @@ def _failure(task: LineTask, error: BaseException) -> tuple[list[Piece], Outcome
     shown = f"{reason}\n" if isinstance(error, CannotCall) else _traceback(error)
     _say(shown.rstrip("\n"))
     code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    if type(error) is ModuleNotFoundError:
+        # It is raised on another machine, which may have the module.
+        error = ModuleNotFoundError(reason, name=error.name, path=error.path)
     return _raised(error, shown), Outcome(code, reason)
 
 
@@ -161,20 +175,26 @@ def _reason(task: LineTask, error: BaseException) -> str | None:
 
 def _raised(error: BaseException, shown: str) -> list[Piece]:
     """Return an exception as a result; one that cannot be read elsewhere as text."""
-    if isinstance(error, Exception) and not isinstance(error, CannotCall):
-        try:
-            pieces = pack_result((error.with_traceback(None), shown), RAISED)
-            # Many can be written and not be read; classes of a script by value alone.
-            import cloudpickle
-
-            pickle.loads(cloudpickle.dumps(error, 5))  # noqa: S301 -- our own
-        except Exception:  # noqa: BLE001 -- whatever a class raises
-            error = RuntimeError(f"{type(error).__name__}: {error}")
-        else:
-            return pieces
-    else:
+    if not isinstance(error, Exception) or isinstance(error, CannotCall):
         error = RuntimeError(str(error) or type(error).__name__)
+        return pack_result((error, shown), RAISED)
+    error = error.with_traceback(None)
+    with suppress(Exception):
+        # Many can be written and not be read, or are read as something else.
+        if str(_sent(error)) == str(error):
+            return pack_result((error, shown), RAISED)
+    with suppress(Exception):
+        _sent(MadeAgain(error))
+        return pack_result((MadeAgain(error), shown), RAISED)
+    error = RuntimeError(f"{type(error).__name__}: {error}")
     return pack_result((error, shown), RAISED)
+
+
+def _sent(value: object) -> object:
+    """Return a value as it will be read; classes of a script go by value alone."""
+    import cloudpickle
+
+    return pickle.loads(cloudpickle.dumps(value, 5))  # noqa: S301 -- our own
 
 
 def _traceback(error: BaseException) -> str:
