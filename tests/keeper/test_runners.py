@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -106,6 +107,9 @@ def test_variables_directory_and_handlers_are_of_each_attempt(daemon: Daemon) ->
         os.umask(0)
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.alarm(1000)
+        sys.setrecursionlimit(12345)
+        gc.disable()
+        gc.set_threshold(1)
         sys.stdout = None
         os.close(1)
         os.close(2)
@@ -121,6 +125,9 @@ def test_variables_directory_and_handlers_are_of_each_attempt(daemon: Daemon) ->
             os.umask(0),
             signal.getsignal(signal.SIGTERM),
             signal.alarm(0),
+            sys.getrecursionlimit(),
+            gc.isenabled(),
+            gc.get_threshold(),
         )
 
     run(daemon, "a", looks)
@@ -129,7 +136,7 @@ def test_variables_directory_and_handlers_are_of_each_attempt(daemon: Daemon) ->
     first, last = result(daemon, "a"), result(daemon, "c")
     assert first[:3] + first[4:] == last[:3] + last[4:]
     assert (first[3], last[3]) == ("a", "c")
-    assert last[4:] == (str(daemon.directory), 0o022, signal.SIG_DFL, 0)
+    assert last[4:8] == (str(daemon.directory), 0o022, signal.SIG_DFL, 0)
     assert daemon.output("c").read_text() == "seen\n"
 
 
@@ -208,6 +215,28 @@ def test_a_runner_with_threads_left_leaves(daemon: Daemon) -> None:
 
     assert run(daemon, "a", leaves_thread)["code"] == 0
     assert not alive(result(daemon, "a"))
+
+
+def test_a_runner_with_descriptors_left_leaves(daemon: Daemon) -> None:
+    def listens() -> int:
+        import socket
+
+        vars(sys)["kept"] = socket.create_server(("127.0.0.1", 0))
+        return os.getpid()
+
+    assert run(daemon, "a", listens)["code"] == 0
+    assert not alive(result(daemon, "a"))
+
+
+def test_what_python_would_close_does_not_cost_the_runner(daemon: Daemon) -> None:
+    def forgets() -> int:
+        ring: list[object] = [open(os.devnull)]
+        ring.append(ring)
+        return os.getpid()
+
+    for id in "ab":
+        assert run(daemon, id, forgets)["code"] == 0
+    assert result(daemon, "a") == result(daemon, "b")
 
 
 def test_a_task_that_forks_returns_once(daemon: Daemon) -> None:

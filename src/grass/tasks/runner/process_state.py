@@ -1,14 +1,16 @@
 """What of a runner's process is set for each task, and put back after it.
 
-Output, variables, directory, umask, signal handlers and timers are put back. What
-cannot be, or would cost the next task something, makes the process not clean: threads
-and children that are left, other limits, cores or priority, and much more memory.
+Output, variables, directory, umask, signal handlers, timers, the recursion limit and the
+garbage collector are put back. What cannot be, or would cost the next task something,
+makes the process not clean: threads, children and descriptors that are left, other
+limits, cores or priority, and much more memory.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import _thread
+import gc
 import os
 import resource
 import signal
@@ -26,6 +28,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LIMITS = [which for name, which in vars(resource).items() if name[:7] == "RLIMIT_"]
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _UNMOVED = {signal.SIGKILL, signal.SIGSTOP}
+_OPEN = "/proc/self/fd"
 _PEAK = b"5"
 """Written to `clear_refs` it has the kernel measure the peak of memory anew."""
 
@@ -48,6 +51,9 @@ class ProcessState:
             self._peak = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
         self._most_pages = GROWTH * self._pages() + MORE_BYTES // _PAGE
         self._used = 0.0, 0.0
+        self._interpreter = _interpreter()
+        # Last: all that is open from now on is a task's.
+        self._descriptors = os.listdir(_OPEN)
 
     def enter(self, task: LineTask, outputs: list[int]) -> None:
         """Set what is of this task alone."""
@@ -78,6 +84,7 @@ class ProcessState:
             os.chdir("/")
         self._put_signals_back()
         self._put_variables_back()
+        self._put_interpreter_back()
         before = self._used
         return round(user_s - before[0], 6), round(system_s - before[1], 6), peak
 
@@ -97,6 +104,13 @@ class ProcessState:
         if now != first:
             os.environb.update(first)
 
+    def _put_interpreter_back(self) -> None:
+        if _interpreter() != self._interpreter:
+            recursion, is_collecting, thresholds = self._interpreter
+            sys.setrecursionlimit(recursion)
+            (gc.enable if is_collecting else gc.disable)()
+            gc.set_threshold(*thresholds)
+
     def is_clean(self) -> bool:
         """Tell whether another task would find the process as the first one did."""
         return (
@@ -105,7 +119,16 @@ class ProcessState:
             and _fixed() == self._fixed
             and self._pages() <= self._most_pages
             and not any(stream.closed for stream in self._streams)
+            and self._has_first_descriptors()
         )
+
+    def _has_first_descriptors(self) -> bool:
+        """Tell whether the same are open as at first: a task's may hold a lock."""
+        if os.listdir(_OPEN) != self._descriptors:
+            # Python closes what nobody refers to any more, once it looks.
+            gc.collect()
+            return os.listdir(_OPEN) == self._descriptors
+        return True
 
     def _pages(self) -> int:
         return int(os.pread(self._memory, 128, 0).split()[1])
@@ -121,6 +144,11 @@ def _fixed() -> tuple[object, ...]:
     """Return what a task may change for good."""
     limits = tuple(resource.getrlimit(which) for which in _LIMITS)
     return limits, os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def _interpreter() -> tuple[int, bool, tuple[int, int, int]]:
+    """Return what of Python itself is put back."""
+    return sys.getrecursionlimit(), gc.isenabled(), gc.get_threshold()
 
 
 def _has_children() -> bool:

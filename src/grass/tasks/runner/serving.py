@@ -2,8 +2,8 @@
 
 It exits with the code of its last task, in place of an answer, when the line has ended
 (its keeper died, or lets it go) and when the process is not as it was before the task:
-threads or children are left, or it grew. So the keeper need not know why. It never
-waits for anything but the next task.
+threads, children or descriptors are left, or it grew. So the keeper need not know why.
+It never waits for anything but the next task.
 """
 
 from __future__ import annotations
