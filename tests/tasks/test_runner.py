@@ -170,7 +170,7 @@ def test_arguments_that_cannot_be_read_are_told_as_such(shop: Shop) -> None:
     outcome, _, (error, _) = shop.run(int, inline=inline)
     assert outcome.reason is not None
     assert outcome.reason.startswith("the arguments of `f` cannot be read by Python")
-    assert outcome.reason.endswith(": ZeroDivisionError: division by zero")
+    assert ": ZeroDivisionError: " in outcome.reason
     assert "sent by" not in outcome.reason
     assert str(error) == outcome.reason
 

@@ -1,9 +1,9 @@
 """What of a runner's process is set for each task, and put back after it.
 
-Output, variables, directory, umask, signal handlers, timers, the recursion limit and the
-garbage collector are put back. What cannot be, or would cost the next task something,
-makes the process not clean: threads, children and descriptors that are left, other
-limits, cores or priority, and much more memory.
+Output, variables, directory, umask, signal handlers, timers, the recursion limit and
+the garbage collector are put back. What cannot be, or would cost the next task
+something, makes the process not clean: threads, children and descriptors that are left,
+other limits, cores or priority, and much more memory.
 """
 
 from __future__ import annotations
