@@ -100,7 +100,7 @@ def test_a_runner_with_descriptors_left_leaves(daemon: Daemon) -> None:
 
 def test_what_python_would_close_does_not_cost_the_runner(daemon: Daemon) -> None:
     def forgets() -> int:
-        ring: list[object] = [open(os.devnull)]
+        ring: list[object] = [open(os.devnull)]  # noqa: SIM115 -- left open
         ring.append(ring)
         return os.getpid()
 

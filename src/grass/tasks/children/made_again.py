@@ -19,6 +19,7 @@ class MadeAgain:
         self._error = error
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Have the exception made from its parts."""
         error = self._error
         return made_again, (type(error), error.args, dict(vars(error)))
 

@@ -2,10 +2,10 @@
 
 A runner is a process that runs many attempts. What a process gets once, when it is
 started, is in the runner's key: interpreter, environment, directory, umask, priority,
-cores and limits. So is the owner of the job: a function may change the process for those
-after it, and a client unpickles what the runner writes for its own jobs. Variables that
-tell an attempt what it is travel with it, and so do those whose values were filled in
-for it alone.
+cores and limits. So is the owner of the job: a function may change the process for
+those after it, and a client unpickles what the runner writes for its own jobs.
+Variables that tell an attempt what it is travel with it, and so do those whose values
+were filled in for it alone.
 """
 
 from base64 import b64encode
