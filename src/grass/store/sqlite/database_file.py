@@ -19,7 +19,7 @@ STEPS_UNTIMED = 10_000
 """So many steps of SQLite pass between two looks at the clock."""
 FIELD_NAMES_BYTES = 256
 """By so much the body of a row may be longer than the columns that it replaces."""
-EMPTY_TABLES_BYTES = 64 * 1024
+EMPTY_TABLES_BYTES = 96 * 1024
 FEW_PAGES_BYTES = 256 << 10
 """For the first pages of tables and indexes, and for tables with few rows."""
 INDEXED_BYTES = 100
