@@ -182,7 +182,7 @@ class Client(ClusterClient):
 
     def result(
         self, job: int, timeout_s: float | None = None
-    ) -> tuple[dict[str, str], bytes]:
+    ) -> tuple[dict[str, str], bytearray]:
         """Read what a task returned or raised, once it has ended: headers, and bytes.
 
         Raises `TimedOut` when the time is up, whether the daemon answers or not.

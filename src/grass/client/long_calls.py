@@ -184,10 +184,10 @@ def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
 
 def wait_for_result(
     client: Client, job: int, timeout_s: float | None
-) -> tuple[dict[str, str], bytes]:
+) -> tuple[dict[str, str], bytearray]:
     """Return the result of a task once it has ended, or raise when the time is up."""
 
-    def wait(own: Client, limit: TimeLimit) -> tuple[dict[str, str], bytes]:
+    def wait(own: Client, limit: TimeLimit) -> tuple[dict[str, str], bytearray]:
         return own.repeat(
             lambda: _result(own, job, limit.left_s()), limit.left_s() or 0.0
         )
@@ -197,14 +197,18 @@ def wait_for_result(
 
 def _result(
     client: Client, job: int, left_s: float | None
-) -> tuple[dict[str, str], bytes]:
+) -> tuple[dict[str, str], bytearray]:
     wait_s = _FOREVER_S if left_s is None else max(_LEAST_S, left_s)
     headers, pieces = client.stream(f"/jobs/{job}/result" + query(wait=wait_s))
+    # Large arrays are used where they lie in it, and can be written to.
+    content = bytearray()
     try:
-        return headers, b"".join(pieces)
+        for piece in pieces:
+            content += piece
     except Broken:
         client.close()
         raise
+    return headers, content
 
 
 def several_results(client: Client, jobs: list[int]) -> dict[int, tuple[bool, bytes]]:

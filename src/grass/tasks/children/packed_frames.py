@@ -91,7 +91,7 @@ def pack_result(value: Any, status: int = VALUE) -> list[Piece]:  # noqa: ANN401
     return [MAGIC + bytes([status]), *pack(value, RESULT_HEAD)]
 
 
-def unpack_result(content: bytes | memoryview) -> tuple[int, Any]:
+def unpack_result(content: bytes | bytearray | memoryview) -> tuple[int, Any]:
     """Return what a result file tells: `VALUE` or `RAISED`, and the value."""
     view = memoryview(content)
     if len(view) < RESULT_HEAD or bytes(view[: len(MAGIC)]) != MAGIC:
