@@ -3,11 +3,13 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import grass
-from grass.errors import UsageError
+from grass.errors import Unreachable, UsageError
+from grass.verbs.calling import Caller
 from tests.machines.programs import Program
 from tests.support.fifo import Fifo
 from tests.support.fixtures import fifo, gate
@@ -150,19 +152,50 @@ def test_a_daemon_that_is_killed_costs_no_task_and_no_second_run(
     )
 
 
+ELSEWHERE = """
+os.chdir("/")
+import helper
+
+K = 1
+
+def use():
+    return K, helper.power(2, 3)
+
+async def main():
+    global K
+    first = await grain.exec1(grain.Cores(1), use)
+    K = 2
+    print(first, await grain.exec1(grain.Cores(1), use))
+
+grain.run_combine(main, broker=True)
+"""
+
+
+def test_functions_travel_with_their_modules_and_globals_as_they_are_now(
+    home: GrassHome, tmp_path: Path
+) -> None:
+    """In another directory, where nothing finds the modules beside the script."""
+    (tmp_path / "helper.py").write_text(HELPER)
+    program = run(home, tmp_path, ELSEWHERE)
+    assert program.result() == "(1, 8) (2, 8)\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ({"broker": ""}, "`broker` is empty"),
         ({"addresses": ["a:1"], "rpw": grass.Cores(1)}, "not both"),
         ({"rpw": grass.Cores(1)}, "a job gets what it asks for"),
     ],
 )
-def test_units_of_ones_own_do_not_go_with_a_broker(words: object, said: str) -> None:
+def test_units_of_ones_own_do_not_go_with_a_broker(
+    words: dict[str, Any], said: str
+) -> None:
     async def main() -> None:
         pass
 
     with pytest.raises(UsageError, match=said):
-        grass.run_combine(main, broker=True, **words)  # type: ignore[arg-type]
+        grass.run_combine(main, **{"broker": True, **words})
 
 
 def test_a_resource_with_rules_of_its_own_does_not_go_through_a_broker(
@@ -175,3 +208,32 @@ def test_a_resource_with_rules_of_its_own_does_not_go_through_a_broker(
 
     with pytest.raises(UsageError, match=r"`Seats\(1\)` is asked in the program"):
         grass.run_combine(main, broker=True)
+
+
+def test_jobs_that_cannot_be_cancelled_are_named(
+    home: GrassHome,
+    gate: Fifo,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def held(path: str) -> str:
+        with open(path) as file:
+            return file.readline()
+
+    def away(*_: object) -> None:
+        raise Unreachable("nobody answers")
+
+    async def main() -> None:
+        async with grass.open_waitgroup() as wg:
+            wg.submit(grass.Cores(1), held, str(gate))
+            wg.submit(grass.Cores(1), int, "x")
+
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    monkeypatch.setattr(Caller, "cancel", away)
+    with pytest.raises(ExceptionGroup):
+        grass.run_combine(main, broker=True)
+    (going_on,) = home.client.jobs(states=["queued", "running"])
+    said = f"grass: not cancelled: {going_on['id']}: nobody answers\n"
+    assert capsys.readouterr().err == said
+    gate.tell()
+    home.wait(going_on["id"])

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
-from importlib.util import find_spec
 
 import anyio
 
 from grass.config import LOCAL
 from grass.errors import UsageError
 from grass.resource import resource_from
+from grass.tasks.coroutine_call import chosen_backend
 from grass.tasks.program_units import ProgramBlock, ProgramUnits
 from grass.tasks.session import Session, current
 from grass.tasks.task import Options, awaited, check_is_function
@@ -55,7 +55,10 @@ def run_combine(
     if not callable(subtasks):
         subtasks = _functions(subtasks)
     has = None if rpw is None else resource_from(rpw)
-    where = Machines(addresses, has) if not broker else Queue(broker, addresses, has)
+    if broker is None or broker is False:
+        where: Machines | Queue = Machines(addresses, has)
+    else:
+        where = Queue(broker, addresses, has)
     main = partial(_main, subtasks, Options().changed(**options), where)
     if _is_in_loop():
         return _run_in_loop(main, where)
@@ -123,6 +126,10 @@ class Queue:
         self, broker: str | bool, addresses: Iterable[str], rpw: Resource | None
     ) -> None:
         """Refuse what is about units of the program's own."""
+        if not broker:
+            raise UsageError(
+                "`broker` is empty", "name one, or `True` for this machine's own"
+            )
         self._broker = LOCAL if broker is True else str(broker)
         if list(addresses):
             raise UsageError(
@@ -185,17 +192,6 @@ async def _side_by_side(subtasks: Iterable[Main]) -> list[Any]:
         for subtask in subtasks:
             group.start_subtask(subtask)
     return group.results
-
-
-def chosen_backend(backend: str | None) -> str:
-    """Return what was asked for; else trio if the program has loaded it, or asyncio."""
-    if backend is None:
-        return "trio" if "trio" in sys.modules else "asyncio"
-    if backend not in ("asyncio", "trio"):
-        raise UsageError(f"there is no backend `{backend}`", "asyncio or trio")
-    if backend == "trio" and find_spec("trio") is None:
-        raise UsageError("trio is not installed", "`pip install trio`")
-    return backend
 
 
 def running_backend() -> str:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from grass.tasks.task import Task
 
-    Snapshot = dict[int, "tuple[object, int]"]
-    """By the identity of a function: the function, and its number."""
+    Snapshot = dict[int, "tuple[object, Any]"]
+    """By the identity of a function: the function, and what stands for it."""
 
 
 MOST = 256
@@ -57,7 +57,8 @@ class Functions:
             if len(self.data) >= MOST:
                 return NONE
             known = snapshot[id(function)] = function, self._add(function)
-        return known[1]
+        number: int = known[1]
+        return number
 
     def _add(self, function: Callable[..., Any]) -> int:
         data = pickled(function)
@@ -82,15 +83,15 @@ class Functions:
             raise unpicklable(task.name, task.args, task.more or {}) from error
 
 
-def pickled(function: Callable[..., Any]) -> bytes:
-    """Return the bytes of a function."""
+def pickled(function: Callable[..., Any], name: str = "") -> bytes:
+    """Return the bytes of a function; an error calls it by this name."""
     import cloudpickle
 
     try:
         data: bytes = cloudpickle.dumps(function, 5)
     except Exception as error:
         raise UsageError(
-            f"`{name_of(function)}` cannot be sent to another process: {error}",
+            f"`{name or name_of(function)}` cannot be sent to another process: {error}",
             "give it what it needs as arguments, or open it inside the function",
         ) from error
     return data

@@ -9,7 +9,7 @@ that. Jobs outlive the program: one that is killed leaves them to the broker.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import sys
 from functools import partial
 from math import isinf
 from typing import TYPE_CHECKING
@@ -19,12 +19,13 @@ import anyio.from_thread
 import anyio.to_thread
 
 from grass.client.connection import Broken
+from grass.client.id_ranges import as_ranges, in_words
 from grass.client.long_calls import follow_events
-from grass.errors import GrassError, UsageError
+from grass.errors import GrassError, NotFound, UsageError
 from grass.model.amounts import decimal_number
 from grass.resource import ZERO, WTime, counted, own_parts
 from grass.tasks.core.task_units import Start
-from grass.tasks.coroutine_call import run_coroutine
+from grass.tasks.functions import with_neighbours
 from grass.tasks.program_units import ProgramUnits
 from grass.tasks.session import Session
 from grass.tasks.task import TRIES, Task
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from grass.client.json_codec import Document
     from grass.resource import Resource
+    from grass.tasks.functions import Snapshot
     from grass.tasks.task import Options, Owner
     from grass.verbs.packing import Packed
 
@@ -62,7 +64,6 @@ class QueueSession(Session):
         self._ended_early: set[int] = set()
         self._to_read: dict[int, None] = {}
         self._cancelled: set[int] = set()
-        self._packed: dict[int, tuple[Any, Packed]] = {}
         self._send_wanted = anyio.Event()
         self._read_wanted = anyio.Event()
 
@@ -135,16 +136,19 @@ class QueueSession(Session):
         for number in numbers & self._unsent.keys():
             del self._unsent[number]
         self._cancelled |= numbers & self._sending.keys()
-        jobs = [job for job, task in self._jobs.items() if task.number in numbers]
+        jobs = sorted(job for job, task in self._jobs.items() if task.number in numbers)
         for job in jobs:
             del self._jobs[job]
         await self._cancel_jobs(jobs)
 
     async def _cancel_jobs(self, jobs: list[int]) -> None:
         def cancel() -> None:
-            # Those that have ended meanwhile are passed over.
-            with suppress(GrassError, Broken), Caller(broker=self._broker) as client:
-                client.cancel([str(job) for job in jobs])
+            try:
+                with Caller(broker=self._broker) as client:
+                    _cancel(client, jobs)
+            except (GrassError, Broken, OSError) as error:
+                those = in_words(jobs)
+                sys.stderr.write(f"grass: not cancelled: {those}: {error}\n")
 
         if jobs:
             await anyio.to_thread.run_sync(cancel)
@@ -166,11 +170,13 @@ class QueueSession(Session):
         """Enqueue tasks; return the job of each, or its error. Runs in a thread."""
         calls: list[tuple[Task, TaskCall]] = []
         found: list[tuple[Task, int | BaseException]] = []
-        for task in those:
-            try:
-                calls.append((task, self._call(task)))
-            except GrassError as error:
-                found.append((task, error))
+        # A worker may be on another machine, or in another directory.
+        with with_neighbours():
+            for task in those:
+                try:
+                    calls.append((task, self._call(task)))
+                except GrassError as error:
+                    found.append((task, error))
         return found + self._enqueued(calls)
 
     def _enqueued(
@@ -192,19 +198,20 @@ class QueueSession(Session):
     def _call(self, task: Task) -> TaskCall:
         assert task.function is not None
         fields = self._fields.get(task.number, {})
-        packed = self._packed_function(task, task.function)
+        packed = self._packed_function(task.function, task.owner.snapshot)
         arguments = pack_arguments(packed.title, task.args, task.more or {})
         return TaskCall(packed, arguments, fields)
 
-    def _packed_function(self, task: Task, function: Callable[..., Any]) -> Packed:
-        known = self._packed.get(id(function))
+    def _packed_function(
+        self, function: Callable[..., Any], snapshot: Snapshot
+    ) -> Packed:
+        """Return a function as it was when its wait-group first submitted it."""
+        known = snapshot.get(id(function))
         if known is None:
-            packed = pack_function(function)
-            if task.is_async:
-                call = pack_function(partial(run_coroutine, self._backend, function))
-                packed = call._replace(title=packed.title, what=packed.what)
-            known = self._packed[id(function)] = function, packed
-        return known[1]
+            packed = pack_function(function, self._backend)
+            known = snapshot[id(function)] = function, packed
+        found: Packed = known[1]
+        return found
 
     async def _note_sent(self, sent: list[tuple[Task, int | BaseException]]) -> None:
         unwanted: list[int] = []
@@ -288,6 +295,17 @@ class QueueSession(Session):
         else:
             task.value = value
             task.owner.succeeded(task)
+
+
+def _cancel(client: Caller, jobs: list[int]) -> None:
+    """Cancel jobs; those that have ended and were removed are passed over."""
+    try:
+        client.cancel(as_ranges(jobs))
+    except NotFound:
+        half = len(jobs) // 2
+        if half:
+            _cancel(client, jobs[:half])
+            _cancel(client, jobs[half:])
 
 
 def _fields(task: Task, res: Resource) -> Document:

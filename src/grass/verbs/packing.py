@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from grass.errors import Forbidden
@@ -17,7 +18,7 @@ from grass.model.jobs.task_call import BLOB_PREFIX, MOST_INLINE
 from grass.tasks.children import packed_frames
 from grass.tasks.errors import ChildTraceback, TaskFailed
 from grass.tasks.functions import pickled, unpicklable
-from grass.tasks.task import name_of
+from grass.tasks.task import is_async, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,10 +48,19 @@ class Packed(NamedTuple):
         return found.hexdigest()
 
 
-def pack_function(function: Callable[..., Any]) -> Packed:
-    """Return the bytes of a function."""
-    data = pickled(function)
+def pack_function(function: Callable[..., Any], backend: str | None = None) -> Packed:
+    """Return the bytes of a function.
+
+    A coroutine function is given an event loop of this kind where it runs, or of the
+    kind that this program uses.
+    """
     title = name_of(function).rpartition("<locals>.")[2]
+    sent: Callable[..., Any] = getattr(function, "grass_plain", function)
+    if is_async(function):
+        from grass.tasks.coroutine_call import chosen_backend, run_coroutine
+
+        sent = partial(run_coroutine, chosen_backend(backend), function)
+    data = pickled(sent, title)
     return Packed([data], len(data), title, f"the function `{title}`")
 
 
@@ -80,7 +90,7 @@ def blob_reference(name: str) -> str:
     return BLOB_PREFIX + name
 
 
-def unpacked(content: bytes, job: int) -> Any:  # noqa: ANN401 -- what was returned
+def unpacked(content: bytes | bytearray, job: int) -> Any:  # noqa: ANN401 -- what was returned
     """Return what a task returned, or raise what it raised."""
     try:
         status, value = packed_frames.unpack_result(content)

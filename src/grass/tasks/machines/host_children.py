@@ -36,7 +36,8 @@ class SentFunctions(Functions):
                 return NONE
             with with_neighbours():
                 known = snapshot[~id(function)] = function, self._add(function)
-        return known[1]
+        number: int = known[1]
+        return number
 
     def call(self, task: Task) -> tuple[int, bytes, int | None]:
         """Return the number of a task's function and its call as bytes."""
