@@ -7,6 +7,7 @@ import pytest
 
 import grass
 from grass.errors import NeverFits, NotFound, Refused, TimedOut, UsageError
+from grass.verbs.job_list import Jobs
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S
@@ -118,6 +119,7 @@ def test_selectors_of_nothing_never_mean_everything(desk: GrassHome) -> None:
     assert job.refresh().state == "held"
     assert grass.jobs("all").cancel().ids == [job.id]
     assert repr(grass.jobs("all")) == "<Jobs none>"
+    assert repr(Jobs([3, 4, 7])) == "<Jobs 3-4, 7>"
 
 
 def test_hints_are_told_on_stderr(

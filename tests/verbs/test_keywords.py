@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import grass
 from grass.cli.commands import edit, enqueue, rerun
 from grass.cli.parsing import job_changes
 from grass.cli.parsing.job_options import settings
@@ -104,3 +105,5 @@ def test_none_takes_away_where_a_job_is_changed() -> None:
 def test_a_misspelled_keyword_is_told_as_on_the_command_line() -> None:
     with pytest.raises(UsageError, match=r"no option `--nmae=x`.*mean `--name`"):
         as_values(calls.OPTIONS, {"nmae": "x"})
+    with pytest.raises(UsageError, match=r'request=Cores.*of a job it is.*"cpu": 1'):
+        as_values(calls.OPTIONS, {"request": grass.Cores(1)})

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -99,6 +100,14 @@ def test_large_arguments_and_results_come_through(desk: GrassHome) -> None:
     assert any(path.stat().st_size > len(data) for path in blobs)
 
 
+def test_large_buffers_of_a_result_can_be_written_to(desk: GrassHome) -> None:
+    def filled() -> pickle.PickleBuffer:
+        return pickle.PickleBuffer(bytearray(b"x" * 3_000_000))
+
+    read = grass.enqueue(filled).result(PATIENCE_S)
+    assert (read.nbytes, read.readonly) == (3_000_000, False)
+
+
 def test_a_later_program_reads_the_result_by_id(desk: GrassHome) -> None:
     """The first is killed while its job runs; the daemon is restarted, too."""
     script = desk.desk / "first.py"
@@ -122,6 +131,20 @@ def test_a_later_program_reads_the_result_by_id(desk: GrassHome) -> None:
     assert ran.stdout, ran.stderr
     desk.restart()
     assert grass.jobs(int(ran.stdout)).result(PATIENCE_S) == 40
+
+
+def test_a_coroutine_function_is_run_in_a_loop_of_its_own(desk: GrassHome) -> None:
+    async def later(number: int) -> int:
+        import anyio.lowlevel
+
+        await anyio.lowlevel.checkpoint()
+        return 2 * number
+
+    job = grass.enqueue(later, 4)
+    assert job.name == "later"
+    assert job.result(PATIENCE_S) == 8
+    assert grass.map(later, [1, 2]).results(PATIENCE_S) == [2, 4]
+    assert grass.enqueue(grass.subprocify(abs), -3).result(PATIENCE_S) == 3
 
 
 def test_options_of_a_job_are_told_from_arguments(desk: GrassHome) -> None:
@@ -181,7 +204,7 @@ def test_why_there_is_no_result(desk: GrassHome, gate: Fifo) -> None:
         Path(path).read_text()
 
     job = grass.enqueue(waits, str(gate))
-    with pytest.raises(TimedOut):
+    with pytest.raises(TimedOut, match=r"within 0\.\d\d? s"):
         job.result(0.05)
     job.cancel(now=True)
     with pytest.raises(NoResult, match="is cancelled"):
@@ -189,6 +212,10 @@ def test_why_there_is_no_result(desk: GrassHome, gate: Fifo) -> None:
     desk.ok("remove", str(job.id))
     with pytest.raises(NoResult, match=r"was forgotten with its result at 20\d\d-"):
         job.result()
+    with pytest.raises(NotFound, match=r"was forgotten with its result at 20\d\d-"):
+        grass.jobs(job.id)
+    with pytest.raises(NotFound, match="there is no job 999999"):
+        grass.jobs(999999)
     with pytest.raises(NoResult, match="runs a command"):
         grass.enqueue(["true"]).result(PATIENCE_S)
 
@@ -209,10 +236,10 @@ def test_the_result_of_somebody_else_is_not_unpickled(
     job = grass.enqueue(double, 1)
     real = Caller.result
 
-    def of_others(self: Caller, *how: Any) -> tuple[dict[str, str], bytes]:
+    def of_others(self: Caller, *how: Any) -> tuple[dict[str, str], bytearray]:
         headers, _ = real(self, *how)
         assert headers["grass-own"] == "1"
-        return {**headers, "grass-own": "0", "grass-owner": "uid:7"}, b"not a frame"
+        return {**headers, "grass-own": "0", "grass-owner": "uid:7"}, bytearray()
 
     monkeypatch.setattr(Caller, "result", of_others)
     with pytest.raises(Forbidden, match=r"was enqueued by uid:7.*would run code"):

@@ -29,6 +29,8 @@ SMALL = 16 * 1024
 """In bytes: results up to this size are read many at a time."""
 TOGETHER = 250
 _PAGE = 1000
+_ENDS = ("finished", "cancelled")
+"""A job is forgotten after the first of these."""
 _WITH_RESULT = (JobState.SUCCEEDED, JobState.FAILED)
 
 
@@ -50,7 +52,8 @@ async def ended_job(broker: Broker, job: int) -> JobDetails:
 
 def _pruned_at(store: Store, job: int) -> int | None:
     """Return when a job was forgotten; None: it is not known."""
-    after: int = 0
+    ended = store.events(0, 1, job, _ENDS)
+    after = ended[0].seq if ended else 0
     while events := store.events(after, _PAGE, None, ("pruned",)):
         for event in events:
             for first, last in json.loads(event.data).get("ids", ()):

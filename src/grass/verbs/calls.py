@@ -15,7 +15,7 @@ from grass.cli.parsing import job_options
 from grass.cli.parsing.enqueue_line import EnqueueLine, asked
 from grass.cli.parsing.job_options import check_paths, settings
 from grass.cli.parsing.options import BROKER
-from grass.errors import UsageError
+from grass.errors import NoResult, NotFound, UsageError
 from grass.verbs.calling import Caller, in_coroutines
 from grass.verbs.job import Job
 from grass.verbs.job_list import Jobs
@@ -129,7 +129,12 @@ def jobs(*selectors: int | str | Selected, broker: str | None = None) -> Jobs:
     if not wanted:
         return Jobs((), broker)
     with Caller(broker=broker) as client:
-        return Jobs(client.select(wanted)["jobs"], broker)
+        try:
+            return Jobs(client.select(wanted)["jobs"], broker)
+        except NotFound:
+            if len(wanted) == 1 and wanted[0].isdecimal():
+                _check_forgotten(client, int(wanted[0]))
+            raise
 
 
 enqueue_async = in_coroutines(enqueue)
@@ -137,6 +142,16 @@ map_async = in_coroutines(map)
 enqueue_array_async = in_coroutines(enqueue_array)
 enqueue_many_async = in_coroutines(enqueue_many)
 jobs_async = in_coroutines(jobs)
+
+
+def _check_forgotten(client: Caller, job: int) -> None:
+    """Say of a job that is not there any more when it was forgotten."""
+    try:
+        client.result(job, 0.0)
+    except NoResult as error:
+        raise NotFound(error.message, error.hint) from None
+    except NotFound:
+        """It never was, or nobody knows."""
 
 
 def _enqueue_calls(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
-from grass.client.id_ranges import as_ranges
+from grass.client.id_ranges import as_ranges, in_words
 from grass.errors import NotFound, UsageError
 from grass.verbs.calling import in_coroutines
 from grass.verbs.job import Job, seconds_of
@@ -40,7 +40,7 @@ class Jobs(Selected, Sequence[Job]):
 
     def __repr__(self) -> str:
         """Return which jobs they are."""
-        return f"<Jobs {', '.join(self.selectors) or 'none'}>"
+        return f"<Jobs {in_words(self.ids) or 'none'}>"
 
     def __len__(self) -> int:
         """Return how many they are."""

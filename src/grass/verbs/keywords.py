@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from grass.cli.parsing.options import Values, scan
+from grass.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     """In seconds, or as on the command line: `"90s"`, `"2h"`."""
     After: TypeAlias = "int | str | Selected"
     """A job, or several."""
+
+
+_REQUESTS = ("request", "require")
 
 
 class JobOptions(TypedDict, total=False):
@@ -134,6 +138,11 @@ def as_values(
 def _option(name: str, value: object, none: str | None) -> list[str]:
     # A job has a request; the option that states it was named after what it does.
     option = "--" + ("require" if name == "request" else name.replace("_", "-"))
+    if name in _REQUESTS and hasattr(value, "parts"):
+        raise UsageError(
+            f"`{name}={value!r}` is what a task of a program asks for",
+            'of a job it is `request={"cpu": 1, "ram": "8G"}`',
+        )
     if isinstance(value, bool):
         return [option] if value else []
     if name == "env" and isinstance(value, Mapping):

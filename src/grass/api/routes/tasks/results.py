@@ -67,4 +67,6 @@ async def _end(broker: Broker, job: int, wait_s: float) -> None:
     try:
         await asyncio.wait_for(broker.ended([job]), wait_s)
     except TimeoutError:
-        raise TimedOut(f"job {job} has not ended within {wait_s:g} s") from None
+        raise TimedOut(
+            f"job {job} has not ended within {round(wait_s, 2):g} s"
+        ) from None
