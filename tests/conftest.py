@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def _has_room_in_memory() -> bool:
 
 
 sys.dont_write_bytecode = False
+
+# How long an example takes says more of the machine than of what is tested. Where only
+# the GPU is tested, Hypothesis need not be installed.
+with suppress(ImportError):
+    from hypothesis import settings
+
+    settings.register_profile("untimed", deadline=None)
+    settings.load_profile("untimed")
 
 if _has_room_in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))

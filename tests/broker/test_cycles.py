@@ -25,7 +25,6 @@ def has_cycle(waits: dict[int, set[int]]) -> bool:
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(numbers, min_size=JOBS, max_size=JOBS), numbers, numbers)

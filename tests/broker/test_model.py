@@ -274,7 +274,6 @@ class Verbs(Twins):
 Verbs.TestCase.settings = settings(
     max_examples=int(os.environ.get("GRASS_MODEL_EXAMPLES", "50")),
     stateful_step_count=50,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 TestTheRules = Verbs.TestCase

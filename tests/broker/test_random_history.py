@@ -262,7 +262,5 @@ class History(RuleBasedStateMachine):
             assert live == {*self.running, *self.waiting}
 
 
-History.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None
-)
+History.TestCase.settings = settings(max_examples=25, stateful_step_count=25)
 TestAnyHistory = History.TestCase

@@ -37,7 +37,6 @@ def examples(count: int) -> Callable[[Test], Test]:
         max_examples=count * MORE or count // SUITE_SHARE,
         derandomize=not MORE,
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     return lambda test: pytest.mark.timeout(ALL_S * max(1, MORE))(how(test))

@@ -234,7 +234,7 @@ def test_cores_are_of_the_side_of_the_gpus(lab: Lab) -> None:
     assert (on(far), "".join(sorted(far["cpu"]))) == ("1", "1237")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     count=st.integers(2, 5),
     units=st.integers(3, 8),

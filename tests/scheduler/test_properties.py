@@ -19,7 +19,6 @@ from .histories import Histories, HistoriesWithReservations
 CHECKS = settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 
@@ -29,7 +28,7 @@ TestHistories = Histories.TestCase
 TestHistoriesWithReservations = HistoriesWithReservations.TestCase
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     units=st.integers(1, 6),
     bound=st.integers(1, 12),

@@ -35,7 +35,7 @@ def job_like(number: int, state: JobState, priority: int, queue: str) -> Job:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(batches)
 def test_a_store_tells_the_same_as_a_dictionary(
     given_batches: list[tuple[dict[int, tuple[JobState, int, str]], list[int]]],
