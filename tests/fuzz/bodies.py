@@ -109,6 +109,18 @@ BODIES: dict[str, list[Any]] = {
     "PATCH /queues/q": [{"capacity": "{gpu:2}", "max_running": None, "command": []}],
     "POST /capacity/add": [{"capacity": "{gpu:4}"}, {"capacity": {"lic": [2.5]}}],
     "POST /capacity/remove": [{"unit": "gpu:0"}],
+    "POST /blobs/missing": [{"names": ["ab" * 32]}],
+    "POST /jobs/results": [{"jobs": [1, 2]}],
+    "POST /pools": [
+        {
+            "name": "gpus",
+            "engine": "slurm",
+            "max_workers": 2,
+            "idle_s": 60.0,
+            "time_limit_s": 600.0,
+            "options": ["--partition=gpu"],
+        }
+    ],
     "POST /drain": [{"unit": "cpu:0", "worker": None}],
     "POST /pause": [{"queue": "default"}, {}],
     "POST /resume": [{"queue": None}, {"unit": "cpu:0"}],

@@ -215,6 +215,7 @@ def messages() -> st.SearchStrategy[Any]:
         withheld=st.one_of(st.none(), withheld),
         enforces=st.lists(mostly("mps", text), max_size=3),
         shrinks=st.booleans(),
+        runs_tasks=st.booleans(),
     )
     others = st.one_of(
         withheld,
@@ -235,6 +236,23 @@ def messages() -> st.SearchStrategy[Any]:
             data=st.binary(max_size=9),
             missing=st.booleans(),
             scanned=st.one_of(st.none(), scanned),
+            files=st.lists(st.one_of(st.none(), st.binary(max_size=9)), max_size=2),
+        ),
+        fields(
+            m.TaskBytes,
+            channel=whole,
+            data=st.binary(max_size=9),
+            attempt=names,
+            end=st.booleans(),
+            problem=text,
+        ),
+        fields(m.TaskBytesTaken, channel=whole, size=whole),
+        fields(
+            m.ReadBlob,
+            number=whole,
+            name=mostly("ab" * 32, text),
+            offset=whole,
+            length=whole,
         ),
         st.just({"type": "of a later version"}),
     )
