@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from grass.tasks.host.host_frames import FRAMES_VERSION
 from grass.tasks.machines.task_host import mismatch
 from tests.machines.programs import Program, joined, node
 from tests.support.fifo import Fifo
@@ -18,6 +19,7 @@ from tests.support.processes import kill
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
 
+FRAMES = str(FRAMES_VERSION)
 RUN = """
 async def main():
     async with grain.open_waitgroup() as wg:
@@ -312,6 +314,36 @@ def test_a_program_that_is_killed_takes_its_host_along(
     assert "the program was not heard for 1 s" in lab.node.logs(job)
 
 
+LATE = """
+import anyio
+from grass.tasks.machines import addresses, task_host
+addresses.PATIENCE_S, task_host.BEAT_S = 2.0, 0.2
+
+async def main():
+    async with grain.open_waitgroup() as wg:
+        wg.submit(grain.Cores(1), held, "a")
+        wg.submit(grain.Cores(1), held, "b")
+        while len(open(LEDGER).readlines()) < 2:
+            await anyio.sleep(0.05)
+        time.sleep(4)
+        note("busy")
+    print(*wg.results)
+
+grain.run_combine(main, [{address!r}], grain.Node(N=1, M=0.1))
+"""
+
+
+def test_a_program_that_is_busy_keeps_its_host(
+    lab: Lab, start: Start, gate: Fifo
+) -> None:
+    """Its event loop does nothing for longer than a host waits to hear of it."""
+    program = start(lab, LATE.format(address=lab.address))
+    until(program.noted, "it was not busy", lambda noted: "busy head" in noted)
+    gate.tell(times=2)
+    assert program.result() == "a b\n"
+    assert len(program.noted()) == 3
+
+
 def test_a_host_that_waits_for_units_holds_nobody_up(
     lab: Lab, start: Start, gate: Fifo
 ) -> None:
@@ -374,7 +406,7 @@ def test_a_host_that_cannot_start_leaves_the_work_to_the_others(
 
 
 def test_another_minor_version_of_python_is_refused_with_both() -> None:
-    told = {"python": "3.9.1", "program": "/usr/bin/python3.9", "frames": "1"}
+    told = {"python": "3.9.1", "program": "/usr/bin/python3.9", "frames": FRAMES}
     refused = mismatch("node1:7501 (Python 3.9.1, /usr/bin/python3.9)", told)
     assert refused is not None
     assert "Python 3.9.1" in refused.message

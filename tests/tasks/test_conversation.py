@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from collections.abc import Iterator
 
 import anyio
@@ -9,13 +10,17 @@ import anyio.lowlevel
 import pytest
 
 from grass.errors import ProtocolError
+from grass.tasks.host import conversation
 from grass.tasks.host.conversation import Conversation
 from grass.tasks.host.host_frames import (
     FUNCTION,
     RESULT,
+    SIGN_OF_LIFE,
     TASK,
+    Chunks,
     FrameAssembler,
     HostFrame,
+    as_chunk,
 )
 
 
@@ -134,6 +139,33 @@ def test_another_end_than_before_is_refused(backend: str) -> None:
         assert refused.group_contains(ProtocolError, match="not the one")
 
     anyio.run(whole, backend=backend)
+
+
+def test_a_loop_that_was_busy_reads_before_it_gives_up(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "SILENCE_S", 0.2)
+    here, ends = Side(), connected(1 << 30)
+    frame = b"".join(HostFrame(RESULT, 0, 7).pieces())
+
+    async def whole() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(here.talk.run, ends[0])
+            await anyio.lowlevel.checkpoint()
+            await anyio.lowlevel.checkpoint()
+            ends[0].arrived(as_chunk(frame))
+            time.sleep(0.3)  # noqa: ASYNC251 -- a busy loop
+
+    anyio.run(whole, backend=backend)
+    assert here.heard == [(7, b"")]
+
+
+def test_signs_of_life_may_come_between_any_two_pieces() -> None:
+    carried = as_chunk(b"ab") + SIGN_OF_LIFE + as_chunk(b"cde")
+    for step in range(1, len(carried) + 1):
+        chunks, cuts = Chunks(), range(0, len(carried), step)
+        found = b"".join(chunks.take(carried[at : at + step]) for at in cuts)
+        assert found == b"abcde"
 
 
 def test_what_is_no_frame_is_refused() -> None:

@@ -11,7 +11,7 @@ import logging
 import ssl
 from collections import deque
 from contextlib import suppress
-from threading import Thread
+from threading import Lock, Thread
 
 import anyio
 import anyio.from_thread
@@ -56,7 +56,10 @@ class TaskChannel:
         uri = parse_uri("wss://grass" + API_PREFIX)
         self._protocol = ClientProtocol(uri, max_size=_LARGEST, logger=_quiet)
         self._frames: deque[Frame] = deque()
-        self._sending = anyio.Lock()
+        self._unsent: deque[memoryview] = deque()
+        self._flushing = anyio.Lock()
+        self._guard = Lock()
+        """Of connection and protocol; nobody waits for the network inside of it."""
         self.is_ended = False
         """Whether the broker has said that the job has ended."""
         self.reason = ""
@@ -68,7 +71,8 @@ class TaskChannel:
         request.path = API_PREFIX + path
         if token is not None:
             request.headers["Authorization"] = f"Bearer {token}"
-        self._protocol.send_request(request)
+        with self._guard:
+            self._protocol.send_request(request)
         await self._flush()
         while self._protocol.state is State.CONNECTING:
             if not await self._receive_some():
@@ -95,8 +99,23 @@ class TaskChannel:
         """Send bytes, as they are taken; OSError when it is closed."""
         if self._protocol.state is not State.OPEN:
             raise ConnectionResetError("the channel is closed")
-        self._protocol.send_binary(data)
+        with self._guard:
+            self._protocol.send_binary(data)
         await self._flush()
+
+    def send_from_thread(self, data: bytes) -> bool:
+        """Send bytes in another thread, unless others wait; tell if it is open."""
+        try:
+            with self._guard:
+                if self._protocol.state is not State.OPEN:
+                    return False
+                if not self._unsent:
+                    self._protocol.send_binary(data)
+                with suppress(ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                    self._push()
+        except (OSError, ValueError):
+            return False
+        return True
 
     async def receive(self) -> bytes:
         """Return the next bytes; nothing at the end."""
@@ -105,11 +124,12 @@ class TaskChannel:
 
     def close(self) -> None:
         """Close the connection; may be called twice."""
-        with suppress(OSError, WebSocketException):
-            if self._protocol.state is State.OPEN:
-                self._protocol.send_close(ENDED)
-                self._channel.send(b"".join(self._protocol.data_to_send()))
-        self._channel.close()
+        with self._guard:
+            with suppress(OSError, ValueError, WebSocketException):
+                if self._protocol.state is State.OPEN:
+                    self._protocol.send_close(ENDED)
+                    self._push()
+            self._channel.close()
 
     async def _next(self) -> Frame | None:
         while True:
@@ -127,13 +147,14 @@ class TaskChannel:
     async def _receive_some(self) -> bool:
         """Read once; tell whether the other side is still there."""
         data = await self._read()
-        if data:
-            self._protocol.receive_data(data)
-        else:
-            self._protocol.receive_eof()
-        for event in self._protocol.events_received():
-            if isinstance(event, Frame):
-                self._frames.append(event)
+        with self._guard:
+            if data:
+                self._protocol.receive_data(data)
+            else:
+                self._protocol.receive_eof()
+            for event in self._protocol.events_received():
+                if isinstance(event, Frame):
+                    self._frames.append(event)
         with suppress(OSError):
             await self._flush()
         return bool(data)
@@ -141,7 +162,8 @@ class TaskChannel:
     async def _read(self) -> bytes:
         while True:
             try:
-                return self._channel.recv(_READ)
+                with self._guard:
+                    return self._channel.recv(_READ)
             except ssl.SSLWantReadError:
                 await anyio.wait_readable(self._channel)
             except ssl.SSLWantWriteError:
@@ -150,15 +172,31 @@ class TaskChannel:
                 return b""
 
     async def _flush(self) -> None:
-        async with self._sending:
-            unsent = memoryview(b"".join(self._protocol.data_to_send()))
-            while unsent:
+        """Send all that the protocol has, whoever has begun with it."""
+        async with self._flushing:
+            while True:
                 try:
-                    unsent = unsent[self._channel.send(unsent) :]
+                    with self._guard:
+                        self._push()
                 except ssl.SSLWantWriteError:
                     await anyio.wait_writable(self._channel)
                 except ssl.SSLWantReadError:
                     await anyio.wait_readable(self._channel)
+                else:
+                    return
+
+    def _push(self) -> None:
+        """Send as much as is taken, in order."""
+        self._unsent.extend(
+            map(memoryview, filter(None, self._protocol.data_to_send()))
+        )
+        while self._unsent:
+            rest = self._unsent[0]
+            rest = rest[self._channel.send(rest) :]
+            if rest:
+                self._unsent[0] = rest
+            else:
+                self._unsent.popleft()
 
 
 async def in_daemon_thread(call: Callable[[], T]) -> T:

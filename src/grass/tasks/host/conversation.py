@@ -4,7 +4,9 @@ A connection may break while daemons are restarted or the network is away, and i
 again. Each side counts the frames that it has received, keeps those that it has sent
 until the other has counted them, and sends the rest again on the next connection. So a
 frame arrives once and in order, or the conversation is over. A side that says nothing
-for a while is taken to be cut off: both say something every few seconds.
+for a while is taken to be cut off: both say something every few seconds. Only time in
+which its event loop could read counts: that of a program may be busy for long, and what
+has arrived meanwhile is read first. Then another thread says something for it.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from grass.tasks.host.host_frames import (
     HELLO,
     PIECE,
     UNCOUNTED,
+    Chunks,
     FrameAssembler,
     HostFrame,
+    as_chunk,
 )
 
 TYPE_CHECKING = False
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 BEAT_S = 5.0
 SILENCE_S = 20.0
+_STEPS = 4
+"""In so many steps silence is waited for; a busy event loop is late for one of them."""
 _ACK_FRAMES = 32
 _ACK_BYTES = 1 << 20
 
@@ -103,17 +109,11 @@ class Conversation:
             self._unacked.popleft().close()
 
     async def _read(self, transport: Transport, assembler: FrameAssembler) -> None:
-        while True:
-            piece = b""
-            with anyio.move_on_after(SILENCE_S):
-                try:
-                    piece = await transport.receive()
-                except OSError:
-                    return
-            if not piece:
-                return
+        chunks = Chunks()
+        while piece := await _received(transport):
             self.heard_at = time.monotonic()
-            frames = [one for one in assembler.take(piece) if self._counts(one)]
+            whole = assembler.take(chunks.take(piece))
+            frames = [one for one in whole if self._counts(one)]
             if frames:
                 self._taken(frames)
 
@@ -178,7 +178,7 @@ class Conversation:
         while self._is_greeted and self._sent < self._acked + len(self._unacked):
             joined = self._small_ones()
             if joined:
-                await transport.send(joined)
+                await transport.send(as_chunk(joined))
                 continue
             frame = self._unacked[self._sent - self._acked]
             await _send(transport, frame)
@@ -200,4 +200,15 @@ class Conversation:
 
 async def _send(transport: Transport, frame: HostFrame) -> None:
     for piece in frame.pieces():
-        await transport.send(piece)
+        await transport.send(as_chunk(piece))
+
+
+async def _received(transport: Transport) -> bytes:
+    """Return the next bytes; nothing when the connection has ended, or is silent."""
+    for _ in range(_STEPS):
+        with anyio.move_on_after(SILENCE_S / _STEPS):
+            try:
+                return await transport.receive()
+            except OSError:
+                return b""
+    return b""

@@ -26,10 +26,13 @@ that the child is to know it; a task; end the child now, or when it is done; end
 RESULT, ERROR, READY, GONE = range(11, 15)
 """From a host: a result, an exception, that a child has started, and its end."""
 
-FRAMES_VERSION = 1
+FRAMES_VERSION = 2
 """Both ends have the same: children get the frames of either end as they are."""
-PIECE = 64 * 1024
 _HEADER = Struct("<BBxxIQdQQ")
+_CHUNK = Struct("<I")
+PIECE = 64 * 1024 - _CHUNK.size
+"""So that the link, which cuts at 64 KiB, carries each of them whole."""
+SIGN_OF_LIFE = bytes(_CHUNK.size)
 _LONGEST = 1 << 40
 
 
@@ -69,6 +72,40 @@ class HostFrame(NamedTuple):
 
 def _shared_size(descriptor: int | None) -> int:
     return 0 if descriptor is None else os.fstat(descriptor).st_size
+
+
+def as_chunk(piece: bytes) -> bytes:
+    """Return what a connection carries of a piece: its size, and the bytes.
+
+    Between any two of them a sign of life may be sent, which is an empty one.
+    """
+    return _CHUNK.pack(len(piece)) + piece
+
+
+class Chunks:
+    """Pieces out of what a connection has carried, however that was cut."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._head = b""
+
+    def take(self, data: bytes) -> bytes:
+        """Return what these bytes have of pieces."""
+        found, at = [], 0
+        while at < len(data):
+            if not self._left:
+                missing = _CHUNK.size - len(self._head)
+                self._head += data[at : at + missing]
+                at += missing
+                if len(self._head) == _CHUNK.size:
+                    (self._left,) = _CHUNK.unpack(self._head)
+                    self._head = b""
+                continue
+            part = data[at : at + self._left]
+            found.append(part)
+            at += len(part)
+            self._left -= len(part)
+        return found[0] if len(found) == 1 else b"".join(found)
 
 
 class FrameAssembler:

@@ -13,7 +13,8 @@ import pickle
 import platform
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 import anyio
 
@@ -21,7 +22,7 @@ from grass.client.connection import Broken
 from grass.client.task_channel import in_daemon_thread, open_channel
 from grass.errors import GrassError, ProtocolError, UsageError
 from grass.tasks.children import frames
-from grass.tasks.host.conversation import Conversation
+from grass.tasks.host.conversation import BEAT_S, Conversation
 from grass.tasks.host.host_frames import (
     END,
     ERROR,
@@ -31,6 +32,7 @@ from grass.tasks.host.host_frames import (
     READY,
     RESULT,
     SETUP,
+    SIGN_OF_LIFE,
     HostFrame,
 )
 from grass.tasks.machines.host_children import HostChildren
@@ -38,6 +40,7 @@ from grass.tasks.program_units import ProgramUnits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from grass.client.client import Client
@@ -167,7 +170,8 @@ class TaskHost:
         try:
             told = await channel.running()
             self._begin(told["allocation"])
-            await self._talk.run(channel)
+            with _signs_of_life(channel):
+                await self._talk.run(channel)
         except ProtocolError as error:
             self._lose(f"{self.name} is not the one that was there before: {error}")
         except (GrassError, OSError):
@@ -253,6 +257,22 @@ class TaskHost:
                 self._client.close()
 
         await in_daemon_thread(cancel)
+
+
+@contextmanager
+def _signs_of_life(channel: TaskChannel) -> Iterator[None]:
+    """Have another thread say that this program lives, while its loop is busy."""
+    is_over = Event()
+
+    def beat() -> None:
+        while not is_over.wait(BEAT_S) and channel.send_from_thread(SIGN_OF_LIFE):
+            pass
+
+    Thread(target=beat, daemon=True).start()
+    try:
+        yield
+    finally:
+        is_over.set()
 
 
 def mismatch(about: str, told: dict[str, str]) -> UsageError | None:
