@@ -11,7 +11,7 @@ from grass.engines.provider import PilotRequest
 from grass.engines.slurm import STATES, Slurm
 from grass.errors import CannotAsk, EngineRefusal
 from grass.model.pools import PilotState
-from tests.engines.test_contract import LONG, do, look, wait_for, wanted
+from tests.engines.asking import LONG, do, look, wait_for, wanted
 from tests.support.patience import until
 from tests.support.slurm import NODES, SlurmCluster
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 from pathlib import Path
 
@@ -114,10 +115,13 @@ def test_cancelled_deadlines_do_not_pile_up() -> None:
 
 def test_attempt_without_a_known_process_has_no_members() -> None:
     """Session 0 holds half a machine, and the first process begets all the others."""
-    table = ProcessTable(os.getpid())
-    for pid in (0, 1):
-        table.add("a", pid, 0, adopted=True)
-        assert table.members("a") == []
+    # The process of the tests may have children of other tests.
+    with subprocess.Popen(["sleep", "1000"]) as childless:
+        table = ProcessTable(childless.pid)
+        for pid in (0, 1):
+            table.add("a", pid, 0, adopted=True)
+            assert table.members("a") == []
+        childless.kill()
 
 
 def test_keeper_and_what_it_descends_from_are_never_members() -> None:

@@ -20,6 +20,7 @@ from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost, death
 from tests.support.patience import in_time, until
 from tests.tasks import functions
 from tests.tasks.functions import Block, Critical, Temporary
+from tests.tasks.shared import is_alive
 
 
 def run(main: Any, rpw: Any, backend: str = "asyncio") -> Any:
@@ -29,14 +30,6 @@ def run(main: Any, rpw: Any, backend: str = "asyncio") -> Any:
 def only(error: ExceptionGroup[Exception]) -> BaseException:
     (one,) = error.exceptions
     return one
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 def test_children_are_warm_and_gone_with_the_program(backend: str) -> None:

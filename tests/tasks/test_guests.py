@@ -13,7 +13,7 @@ from tests.support.fifo import Fifo
 from tests.support.fixtures import cold, fifo, gate, home, lasting, news, shared
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S, until
-from tests.tasks.test_children import is_alive
+from tests.tasks.shared import is_alive
 
 __all__ = ["cold", "fifo", "gate", "home", "lasting", "news", "shared"]
 

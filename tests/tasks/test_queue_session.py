@@ -15,7 +15,7 @@ from tests.support.fifo import Fifo
 from tests.support.fixtures import fifo, gate
 from tests.support.homes import GrassHome
 from tests.support.patience import until
-from tests.tasks.test_task_units import Seats
+from tests.tasks.shared import Seats
 
 __all__ = ["fifo", "gate"]
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]

@@ -5,7 +5,7 @@ import pytest
 from grass.errors import NeverFits
 from grass.resource import Cores, Kind, Memory, Node, Resource, capacity_of
 from grass.tasks.core.task_units import HERE, Start, TaskUnits
-from tests.tasks.test_task_units import Seats
+from tests.tasks.shared import Seats
 
 TWO = capacity_of(Node(N=2, M=4))
 FOUR = capacity_of(Node(N=4, M=4))

@@ -8,28 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from grass.errors import NeverFits
 from grass.resource import ZERO, Cores, Gpu, Kind, Memory, Resource, capacity_of, given
 from grass.tasks.core.task_units import Start, TaskUnits
-
-
-class Seats(Resource):
-    """A resource with rules of its own."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.count = count
-
-    def _repr(self) -> str:
-        return f"Seats({self.count})"
-
-    def _request(self, res: "Seats") -> bool:
-        return self.count >= res.count
-
-    def _alloc(self, res: "Seats") -> "Seats":
-        assert self._request(res)
-        self.count -= res.count
-        return Seats(res.count)
-
-    def _dealloc(self, res: "Seats") -> None:
-        self.count += res.count
+from tests.tasks.shared import Seats
 
 
 def units(own: Resource = ZERO) -> TaskUnits:

@@ -123,7 +123,7 @@ def test_what_is_no_program(words: Any, said: str) -> None:
 def test_a_backend_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"no backend `curio` .asyncio or trio"):
         grain.run_combine(anyio.sleep_forever, backend="curio")
-    monkeypatch.setattr("grass.tasks.combine.find_spec", lambda _name: None)
+    monkeypatch.setattr("grass.tasks.coroutine_call.find_spec", lambda _name: None)
     with pytest.raises(UsageError, match="trio is not installed"):
         grain.run_combine(anyio.sleep_forever, backend="trio")
 
