@@ -4,6 +4,7 @@ import atexit
 import os
 import pickle
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Picky(Exception):
 
     def __init__(self, first: int, second: int) -> None:
         super().__init__(f"{first} and {second}")
+        self.second = second
 
 
 def add(first: int, second: int = 0) -> int:
@@ -53,6 +55,12 @@ def fail() -> None:
 
 def fail_pickily() -> None:
     raise Picky(1, 2)
+
+
+def fail_with_a_lock() -> None:
+    error = Critical("as told")
+    error.lock = threading.Lock()  # type: ignore[attr-defined]
+    raise error
 
 
 def leave() -> None:

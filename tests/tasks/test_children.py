@@ -90,9 +90,22 @@ def test_an_exception_comes_back_with_the_childs_traceback(backend: str) -> None
     assert "child_main" not in str(raised.value.__cause__)
 
 
+def test_an_exception_whose_class_takes_other_arguments_is_the_functions_own() -> None:
+    async def main() -> None:
+        await grain.exec1(Cores(1), functions.fail_pickily)
+
+    with pytest.raises(functions.Picky, match="1 and 2") as raised:
+        run(main, Cores(1))
+    assert raised.value.second == 2
+    assert "in fail_pickily" in str(raised.value.__cause__)
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
-    [(functions.fail_pickily, "Picky: 1 and 2"), (functions.leave, "SystemExit: 3")],
+    [
+        (functions.fail_with_a_lock, "Critical: as told"),
+        (functions.leave, "SystemExit: 3"),
+    ],
 )
 def test_an_exception_that_cannot_come_here_is_told_in_words(
     function: Any, said: str

@@ -35,6 +35,7 @@ from grass.tasks.children.frames import (
     encoded,
     send_with,
 )
+from grass.tasks.children.made_again import sendable
 from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
@@ -170,11 +171,11 @@ def dumped_error(error: BaseException) -> bytes:
     shown = "".join(traceback.format_exception(type(error), error, found))
     text = f"{type(error).__name__}: {error}"
     exception = b""
-    if isinstance(error, Exception):
-        with contextlib.suppress(BaseException):
-            import cloudpickle
+    sent = sendable(error)
+    if sent is not None:
+        import cloudpickle
 
-            exception = cloudpickle.dumps(error.with_traceback(None), 5)
+        exception = cloudpickle.dumps(sent, 5)
     return pickle.dumps((exception, text, shown), 5)
 
 

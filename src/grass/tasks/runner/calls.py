@@ -12,9 +12,8 @@ import os
 import pickle
 import sys
 from base64 import b64decode
-from contextlib import suppress
 
-from grass.tasks.children.made_again import MadeAgain
+from grass.tasks.children.made_again import sendable
 from grass.tasks.children.packed_frames import RAISED, VALUE, pack_result, unpack
 
 TYPE_CHECKING = False
@@ -175,26 +174,10 @@ def _reason(task: LineTask, error: BaseException) -> str | None:
 
 def _raised(error: BaseException, shown: str) -> list[Piece]:
     """Return an exception as a result; one that cannot be read elsewhere as text."""
-    if not isinstance(error, Exception) or isinstance(error, CannotCall):
-        error = RuntimeError(str(error) or type(error).__name__)
-        return pack_result((error, shown), RAISED)
-    error = error.with_traceback(None)
-    with suppress(Exception):
-        # Many can be written and not be read, or are read as something else.
-        if str(_sent(error)) == str(error):
-            return pack_result((error, shown), RAISED)
-    with suppress(Exception):
-        _sent(MadeAgain(error))
-        return pack_result((MadeAgain(error), shown), RAISED)
-    error = RuntimeError(f"{type(error).__name__}: {error}")
-    return pack_result((error, shown), RAISED)
-
-
-def _sent(value: object) -> object:
-    """Return a value as it will be read; classes of a script go by value alone."""
-    import cloudpickle
-
-    return pickle.loads(cloudpickle.dumps(value, 5))  # noqa: S301 -- our own
+    if isinstance(error, CannotCall):
+        return pack_result((RuntimeError(str(error)), shown), RAISED)
+    told = ": ".join(filter(None, (type(error).__name__, str(error))))
+    return pack_result((sendable(error) or RuntimeError(told), shown), RAISED)
 
 
 def _traceback(error: BaseException) -> str:
