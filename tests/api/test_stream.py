@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 from grass.broker.shell import device_requests
 from grass.errors import GrassError
 from grass.link.messages import Devices, ReadDevices
-from grass.model.gpu_use import GpuUse
+from grass.model.usage.gpu_use import GpuUse
 from grass.queries.feed import changed_jobs, device_readings, feed
 from grass.queries.feed.changed_jobs import Found, Wanted
 from grass.queries.presentation import Presenter, Viewer

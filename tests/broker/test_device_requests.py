@@ -10,7 +10,7 @@ from grass.broker.shell import device_requests
 from grass.broker.shell.device_requests import MOST_GPUS, DeviceRequests
 from grass.errors import GrassError, ProtocolError, TimedOut, Unreachable
 from grass.link.messages import Devices, ReadDevices
-from grass.model.gpu_use import GpuUse, GpuUser
+from grass.model.usage.gpu_use import GpuUse, GpuUser
 
 
 class Sent(list[Any]):

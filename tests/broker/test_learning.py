@@ -19,8 +19,8 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.jobs.spec import JobPatch
-from grass.model.profiles import Profile, Sample
-from grass.model.usage import ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse
+from grass.model.usage.profiles import Profile, Sample
 from grass.model.worker import Unit
 from grass.queries.job_documents import why_waiting
 from grass.queries.profile_documents import profile_documents

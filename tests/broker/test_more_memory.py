@@ -14,9 +14,9 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.jobs.lifecycle import JobState
-from grass.model.profiles import Profile, Sample
 from grass.model.resources import request_from
-from grass.model.usage import ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse
+from grass.model.usage.profiles import Profile, Sample
 
 GPU = {"cause": OUT_OF_GPU_MEMORY}
 OTHER = f"{'a' * 16}.9.1"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from grass.broker.core.profiles.prediction import MIB, growth, predicted
 from grass.model.amounts import GIB
-from grass.model.profiles import Sample, SampleEnd
+from grass.model.usage.profiles import Sample, SampleEnd
 
 
 def used(

@@ -7,8 +7,8 @@ import msgspec
 from grass.link import messages as m
 from grass.link.requests import LineScan, MatchedLine, ScannedLines
 from grass.model.amount_text import WHOLE
-from grass.model.gpu_use import GpuUse, GpuUser
-from grass.model.usage import AttemptUsage, ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import AttemptUsage, ResourceUse, UnitUse
+from grass.model.usage.gpu_use import GpuUse, GpuUser
 from tests.support.building import BOOT, WORKER, units
 
 ONE_CORE = {"cpu": {"0": WHOLE}}

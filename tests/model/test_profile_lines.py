@@ -3,8 +3,8 @@
 import pytest
 
 from grass.errors import UsageError
-from grass.model.profile_lines import read_profiles
-from grass.model.profiles import Profile, Sample
+from grass.model.usage.profile_lines import read_profiles
+from grass.model.usage.profiles import Profile, Sample
 from grass.store.bodies import json_text
 
 GOOD = '{"job_type":"a","model":"H200"}'

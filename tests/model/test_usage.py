@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.model.usage import ResourceUse, UnitUse, is_within, most
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse, is_within, most
 
 number = st.none() | st.integers(0, 3)
 unit_uses = st.builds(UnitUse, number, number)

@@ -19,9 +19,9 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
-from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
+from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
 from grass.store.interface import (

@@ -11,8 +11,8 @@ import pytest
 
 from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
-from grass.model.profiles import Profile
 from grass.model.resources import Allocation
+from grass.model.usage.profiles import Profile
 from tests.simulation.runner import Result, run_seed
 from tests.simulation.witness import Witness
 

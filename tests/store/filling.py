@@ -19,7 +19,7 @@ from grass.link.messages import Exited, Started
 from grass.model.access import hash_of
 from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
-from grass.model.usage import ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 KEPT = sorted(

@@ -17,8 +17,8 @@ from grass.model.jobs.job import Attempt, Common, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot
-from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
+from grass.model.usage.profiles import Profile
 from grass.model.worker import Unit, Worker
 from grass.store import Changes
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text

@@ -2,7 +2,7 @@
 
 from tests.store.conftest import Reopen
 
-from grass.model.profiles import Profile, Sample
+from grass.model.usage.profiles import Profile, Sample
 from grass.store import Changes, Store
 
 SAMPLES = [

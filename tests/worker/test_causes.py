@@ -8,7 +8,7 @@ from grass.link.messages import Exited, KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
-from grass.model.usage import ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
 from grass.worker.core.causes import OUT_OF_MEMORY, Evidence, cause_of
 from grass.worker.core.failure_messages import (

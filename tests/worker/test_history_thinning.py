@@ -3,7 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
-from grass.model.usage import ResourceUse, UnitUse, UsagePoint
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse, UsagePoint
 from grass.worker.core.usage.history_thinning import (
     MOST_POINTS,
     joined,

@@ -2,7 +2,7 @@
 
 from grass.devices.readings import GpuProcess
 from grass.model.amounts import GIB
-from grass.model.usage import ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import ResourceUse, UnitUse
 from grass.worker.core.usage.samples import ProcessUse
 from tests.worker.gpu_values import reading, running
 from tests.worker.lab import FIRST, SECOND, ready

@@ -20,7 +20,7 @@ from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
-from grass.model.enforcement import GPU_MEMORY, MPS
+from grass.model.usage.enforcement import GPU_MEMORY, MPS
 from grass.model.worker import FoundUnits, gpu_memory
 from grass.settings import Settings
 from grass.worker.core.admission import Admission

@@ -51,7 +51,7 @@ from grass.link.requests import (
 from grass.link.versions import LINK_VERSION, UNSAID_VERSION
 from grass.model.jobs.spec import RunOptions
 from grass.model.resources import Allocation, Capacity
-from grass.model.usage import ResourceUse
+from grass.model.usage.attempt_usage import ResourceUse
 from grass.model.worker import FoundUnits
 
 __all__ = [

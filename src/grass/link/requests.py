@@ -6,8 +6,8 @@ output is: after all other messages. Bytes of tasks go between these and all oth
 
 import msgspec
 
-from grass.model.gpu_use import GpuUse
-from grass.model.usage import AttemptUsage
+from grass.model.usage.attempt_usage import AttemptUsage
+from grass.model.usage.gpu_use import GpuUse
 
 
 class Message(msgspec.Struct, tag_field="type", omit_defaults=True):

@@ -15,7 +15,6 @@ from grass.errors import About, UsageError
 from grass.model import json5
 from grass.model.amounts import size_bytes
 from grass.model.durations import LONGEST_S
-from grass.model.enforcement import Enforcement
 from grass.model.jobs.commands import LARGEST_PRIORITY
 from grass.model.resources import (
     AUTO,
@@ -27,6 +26,7 @@ from grass.model.resources import (
 )
 from grass.model.selectors import compile_pattern
 from grass.model.times import microseconds
+from grass.model.usage.enforcement import Enforcement
 from grass.model.worker import check_label
 
 MOST_RETRIES = 1000

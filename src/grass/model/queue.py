@@ -9,9 +9,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from grass.model import field_readers as read
-from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.resources import Capacity, Request, capacity_from
+from grass.model.usage.enforcement import Enforcement
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,9 +11,9 @@ from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, ProtocolError
 from grass.model.amounts import bytes_of_amount, decimal_number
-from grass.model.gpu_use import GpuUse, GpuUser
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt
+from grass.model.usage.gpu_use import GpuUse, GpuUser
 from grass.model.worker import Worker
 from grass.queries.constraints import absence
 from grass.queries.documents import JsonObject

@@ -14,7 +14,7 @@ from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.resources import units_json
 from grass.model.times import rfc3339
-from grass.model.usage import AttemptUsage
+from grass.model.usage.attempt_usage import AttemptUsage
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.constraints import (
     DISK_FULL,

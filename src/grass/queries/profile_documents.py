@@ -6,8 +6,8 @@ from grass.broker.core.state import State
 from grass.model.jobs.job import Job
 from grass.model.jobs.job_types import type_of
 from grass.model.jobs.spec import Spec
-from grass.model.profiles import Profile
 from grass.model.times import rfc3339
+from grass.model.usage.profiles import Profile
 from grass.queries.documents import JsonObject
 
 

@@ -12,7 +12,7 @@ from grass.model.amounts import GIB
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.resources import Allocation, Request
-from grass.model.usage import AttemptUsage, ResourceUse, UnitUse
+from grass.model.usage.attempt_usage import AttemptUsage, ResourceUse, UnitUse
 from grass.queries.documents import JsonObject
 from grass.queries.listing import is_ahead, last_attempt
 from grass.store.interface import JobDetails

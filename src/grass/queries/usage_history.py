@@ -6,7 +6,7 @@ from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, Unreachable
 from grass.model.jobs.job import Attempt
 from grass.model.times import rfc3339
-from grass.model.usage import UsagePoint, usage_path
+from grass.model.usage.attempt_usage import UsagePoint, usage_path
 from grass.model.worker import Worker
 from grass.queries.documents import JsonObject
 from grass.queries.output.output_sources import chosen, out_of_reach

@@ -14,8 +14,8 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
-from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
+from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 
 

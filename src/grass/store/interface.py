@@ -19,10 +19,10 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
-from grass.model.profiles import Profile
 from grass.model.queue import Queue
 from grass.model.resources import Allocation
 from grass.model.selectors import Selection
+from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.blobs import Blobs
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent

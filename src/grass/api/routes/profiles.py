@@ -8,7 +8,7 @@ from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import ForgetProfilesBody, ImportProfilesBody
 from grass.broker.core.calls import Done, ForgetProfiles, ImportProfiles
 from grass.broker.core.profiles.profile_calls import no_profile
-from grass.model.profile_lines import read_profiles
+from grass.model.usage.profile_lines import read_profiles
 from grass.queries.documents import ExportedReply, ProfilesReply
 from grass.queries.profile_documents import profile_documents
 from grass.store.bodies import json_text

@@ -19,9 +19,9 @@ from grass.model.access import Token
 from grass.model.jobs.params import Params
 from grass.model.jobs.spec import JobPatch
 from grass.model.jobs.task_call import Arguments
-from grass.model.profiles import Profile
 from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity
+from grass.model.usage.profiles import Profile
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
 

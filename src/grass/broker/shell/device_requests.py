@@ -12,7 +12,7 @@ from itertools import count
 from grass.broker.shell.output_streams import LinkOf
 from grass.errors import GrassError, ProtocolError, TimedOut, Unreachable
 from grass.link.messages import Devices, ReadDevices
-from grass.model.gpu_use import GpuUse, GpuUser
+from grass.model.usage.gpu_use import GpuUse, GpuUser
 
 PATIENCE_S = 5.0
 """How long a worker may take; one of an older version never answers."""

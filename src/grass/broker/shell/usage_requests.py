@@ -11,7 +11,7 @@ from grass.broker.core.workers.message_checks import check_use
 from grass.broker.shell.output_streams import LinkOf
 from grass.errors import ProtocolError
 from grass.link.messages import ReadUsage, UsageData
-from grass.model.usage import AttemptUsage
+from grass.model.usage.attempt_usage import AttemptUsage
 
 PATIENCE_S = 2.0
 

@@ -19,7 +19,7 @@ from grass.model.jobs.params import Params
 from grass.model.jobs.placeholders import fill, of_the_job
 from grass.model.jobs.task_call import Arguments
 from grass.model.resources import Allocation
-from grass.model.usage import ResourceUse
+from grass.model.usage.attempt_usage import ResourceUse
 
 DEFAULT_PROJECT = "default"
 DEFAULT_QUEUE = "default"

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
-from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.task_call import TaskCall, TaskForm, read_task
 from grass.model.resources import AUTO, Policy, Request, request_json
+from grass.model.usage.enforcement import Enforcement
 from grass.model.worker import RUNS_TASKS
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30

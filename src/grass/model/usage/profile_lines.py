@@ -10,8 +10,8 @@ import msgspec
 
 from grass.errors import UsageError
 from grass.model.field_readers import LONGEST_JOB_TYPE
-from grass.model.profiles import MOST_SAMPLES, Profile, Sample, SampleEnd
 from grass.model.times import LATEST
+from grass.model.usage.profiles import MOST_SAMPLES, Profile, Sample, SampleEnd
 
 LARGEST_SIZE = 2**50
 MOST_MARKS = 40

@@ -26,8 +26,8 @@ from grass.model.jobs.job import (
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
-from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
+from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text
 from grass.store.changes import Removal

@@ -11,7 +11,7 @@ from grass.model.amounts import bytes_of_amount
 from grass.model.ids import attempt_id
 from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.resources import Allocation
-from grass.model.usage import ResourceUse
+from grass.model.usage.attempt_usage import ResourceUse
 from grass.worker.core.usage.gpu_attribution import KINDS
 from grass.worker.core.usage.overruns import STOPPED, Overrun, reserved_of
 

@@ -20,7 +20,7 @@ from grass.keeper.protocol import (
     Usage,
 )
 from grass.link.messages import Exited, Started
-from grass.model.usage import ResourceUse
+from grass.model.usage.attempt_usage import ResourceUse
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import NO_CAUSE, Cause
 from grass.worker.core.usage.memory_curves import MemoryCurve

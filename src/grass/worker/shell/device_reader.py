@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.event_log import EventLog
 from grass.link.messages import Devices, ReadDevices
-from grass.model.gpu_use import GpuUse, GpuUser
+from grass.model.usage.gpu_use import GpuUse, GpuUser
 from grass.worker.core.usage.samples import Sample
 from grass.worker.shell.output_files import Begin
 from grass.worker.shell.usage.process_names import program_and_owner

@@ -25,7 +25,7 @@ from grass.link.messages import (
 )
 from grass.link.requests import ScannedLines
 from grass.model.jobs.task_call import result_path
-from grass.model.usage import usage_path
+from grass.model.usage.attempt_usage import usage_path
 from grass.store.blob_folder import read_from_memory
 from grass.worker.shell.inotify import FileWatcher
 from grass.worker.shell.line_scans import scan_lines

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits
-from grass.model.enforcement import GPU_MEMORY, MPS, can_enforce, wanted
 from grass.model.jobs.spec import Spec, least_request
 from grass.model.queue import Queue
+from grass.model.usage.enforcement import GPU_MEMORY, MPS, can_enforce, wanted
 from grass.model.worker import Worker
 
 

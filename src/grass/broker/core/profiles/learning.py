@@ -18,9 +18,9 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
-from grass.model.profiles import Profile, Sample
 from grass.model.resources import GPU_KINDS
-from grass.model.usage import ResourceUse
+from grass.model.usage.attempt_usage import ResourceUse
+from grass.model.usage.profiles import Profile, Sample
 
 NEARLY_ALL = 0.9
 """An attempt with this part of a GPU's memory could not have had much more."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from grass.model.amount_text import WHOLE, amount_text
 from grass.model.amounts import GIB
-from grass.model.profiles import Sample
+from grass.model.usage.profiles import Sample
 
 MIB = 2**20
 LEAST_MARGIN = 256 * MIB

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from grass.broker.core.profiles.prediction import Prediction, predicted
 from grass.model.amounts import LARGEST
-from grass.model.profiles import MOST_SAMPLES, Profile, Sample
+from grass.model.usage.profiles import MOST_SAMPLES, Profile, Sample
 
 ENOUGH_FAILURES = 2
 """After so many in a row jobs do not wait any more for a profile of the type."""

@@ -24,11 +24,11 @@ from grass.link.messages import (
 )
 from grass.link.requests import LineScan, ScannedLines
 from grass.model.amounts import LARGEST
-from grass.model.enforcement import FEATURES
 from grass.model.ids import attempt_id
 from grass.model.resources import Units, check_units
 from grass.model.times import LATEST
-from grass.model.usage import ResourceUse
+from grass.model.usage.attempt_usage import ResourceUse
+from grass.model.usage.enforcement import FEATURES
 from grass.model.worker import FoundUnits, capacity_of, check_label
 
 MOST_LABELS = 64

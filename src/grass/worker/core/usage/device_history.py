@@ -6,7 +6,7 @@ clock: the history goes on over restarts of the machine.
 """
 
 from grass.devices.readings import GpuReading
-from grass.model.usage import UsagePoint
+from grass.model.usage.attempt_usage import UsagePoint
 from grass.worker.core.usage.history_thinning import joined
 
 POINT_S = 10.0

@@ -6,7 +6,13 @@ history of a week takes as many as that of an hour, about three times over.
 
 from collections.abc import Iterable
 
-from grass.model.usage import ResourceUse, UnitUse, UsagePoint, larger, most
+from grass.model.usage.attempt_usage import (
+    ResourceUse,
+    UnitUse,
+    UsagePoint,
+    larger,
+    most,
+)
 
 MOST_POINTS = 4_500
 """With more of them, a history is thinned."""

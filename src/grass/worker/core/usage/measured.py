@@ -2,7 +2,13 @@
 
 import msgspec
 
-from grass.model.usage import ResourceUse, UnitUse, UsagePoint, is_within, most
+from grass.model.usage.attempt_usage import (
+    ResourceUse,
+    UnitUse,
+    UsagePoint,
+    is_within,
+    most,
+)
 from grass.worker.core.usage.samples import AttemptUse
 
 YOUNG_S = 10.0

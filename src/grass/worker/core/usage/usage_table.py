@@ -12,7 +12,7 @@ from grass.devices.readings import GpuReading
 from grass.keeper.protocol import ExitEntry, Notes, StateEntry
 from grass.link.messages import ProfileNoted
 from grass.model.resources import GPU_KINDS, Allocation
-from grass.model.usage import ResourceUse, UsagePoint, most, usage_path
+from grass.model.usage.attempt_usage import ResourceUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import (
     JUST_ENDED_S,

@@ -16,7 +16,7 @@ from grass.devices.readings import GpuReading
 from grass.event_log import EventLog
 from grass.keeper.process_table import read_stat
 from grass.keeper.protocol import HelloEntry, StateEntry
-from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
+from grass.model.usage.attempt_usage import AttemptUsage, ResourceUse, UsagePoint
 from grass.worker.core.usage.device_history import DeviceHistory
 from grass.worker.core.usage.measured import YOUNG_S
 from grass.worker.core.usage.samples import ProcessUse, RunningAttempt, Sample, without

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
-from grass.model.usage import ResourceUse, UsagePoint
+from grass.model.usage.attempt_usage import ResourceUse, UsagePoint
 from grass.worker.core.usage.history_thinning import MOST_POINTS, peak_of, thinned
 
 _encode = msgspec.json.Encoder().encode_lines

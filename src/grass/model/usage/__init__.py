@@ -1,0 +1,1 @@
+"""What jobs use: measured, remembered as profiles, and enforced."""
