@@ -170,6 +170,14 @@ class StorageError(GrassError):
     status = 507
 
 
+class LeadLost(StorageError):
+    """Another broker leads; nothing was written."""
+
+    code = "lead-lost"
+    exit_code = 3
+    status = 503
+
+
 class DiskFull(StorageError):
     """The store has no room for more; what makes room is still taken."""
 

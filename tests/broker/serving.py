@@ -25,10 +25,10 @@ class FailingStore(SqliteStore):
 
     errors: list[Exception]
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Changes, epoch: int = 0) -> None:
         if self.errors:
             raise self.errors.pop()
-        super().commit(changes)
+        super().commit(changes, epoch)
 
 
 def play(path: Path, story: Story, *errors: Exception) -> None:

@@ -35,7 +35,7 @@ class FaultyStore(MemoryStore):
         self.fails_in = 0
         """How many commits from now the disk fails; 0: it does not."""
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Changes, epoch: int = 0) -> None:
         """Write durably, or fail if a fault is due."""
         if self.full:
             if not self.reserve:
@@ -45,9 +45,9 @@ class FaultyStore(MemoryStore):
             self.fails_in -= 1
             if not self.fails_in:
                 if self._world.chance(0.5):
-                    self.write_anyway(changes)
+                    self.write_anyway(changes, epoch)
                 raise InputOutputError("an input/output error")
-        self.write_anyway(changes)
+        self.write_anyway(changes, epoch)
 
     def fill(self) -> None:
         """Fill the disk, except for a reserve."""
@@ -67,7 +67,8 @@ class FaultyStore(MemoryStore):
         """End all faults of the disk."""
         self.full = self.unreadable = False
 
-    def write_anyway(self, changes: Changes) -> None:
+    def write_anyway(self, changes: Changes, epoch: int = 0) -> None:
         """Write it, acknowledged or not."""
+        self.disk.lead.check(epoch)
         self._written(changes)
-        super().commit(changes)
+        super().commit(changes, epoch)

@@ -6,15 +6,17 @@ is whole and durable when it returns; what a disk may do instead is not for here
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy, deepcopy
 from threading import Lock
+from time import monotonic
 
 import msgspec
 
 from grass.errors import StorageError
 from grass.model.access import Token
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
@@ -36,6 +38,7 @@ from grass.store.interface import (
 from grass.store.sqlite import job_filters
 from tests.simulation import memory_filters
 from tests.simulation.memory_blobs import MemoryBlobs
+from tests.simulation.memory_lead import MemoryLead
 from tests.simulation.memory_spans import spans_since
 
 _RECENT = 5000
@@ -70,6 +73,7 @@ class MemoryDisk(msgspec.Struct):
     removals: dict[int, Removal] = {}
     last_event: int = 0
     blobs: dict[str, bytes] = {}
+    lead: MemoryLead = msgspec.field(default_factory=MemoryLead)
 
 
 def new_disk(cluster: str) -> MemoryDisk:
@@ -84,13 +88,37 @@ class MemoryStore:
         self.disk = disk
         self.blobs = MemoryBlobs(disk.blobs)
         self._lock = Lock()
+        self.now_s: Callable[[], float] = monotonic
+        """The database's clock."""
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Changes, epoch: int = 0) -> None:
         """Write all of it, or nothing and raise `StorageError`."""
         for job in changes.jobs.values():
             _check_job(job)
         with self._lock:
+            self.disk.lead.check(epoch)
             self._write(changes)
+
+    def take_lease(
+        self, holder: str, address: str, term_s: float, epoch: int = 0
+    ) -> Lease:
+        """Take or renew the lead for a term, if nobody else has it."""
+        with self._lock:
+            return self.disk.lead.take(
+                holder, address, epoch, ends_s=self.now_s() + term_s, now_s=self.now_s()
+            )
+
+    def lease(self) -> Lease:
+        """Return who leads."""
+        return self.disk.lead.at(self.now_s())
+
+    def announce(self, broker: BrokerPresence) -> None:
+        """Note that a broker is there."""
+        self.disk.lead.seen[broker.id] = broker, self.now_s()
+
+    def brokers(self) -> list[SeenBroker]:
+        """Return all brokers that were announced."""
+        return self.disk.lead.brokers(self.now_s())
 
     def unnamed_blobs(self, names: list[str]) -> list[str]:
         """Return those of these blobs that neither a spec nor a job names."""

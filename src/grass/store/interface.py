@@ -1,9 +1,14 @@
 """What every store can do.
 
-A store keeps current state and the journal. Only `commit` writes, and when it returns,
-a power cut loses nothing of it. Queries for users (`jobs`, `select`) see what was
-committed and never wait for the broker. All calls block; the broker makes them in its
-threads, `commit` always in the same one.
+A store keeps current state and the journal. Only `commit` writes them, and when it
+returns, a power cut loses nothing of it. Queries for users (`jobs`, `select`) see what
+was committed and never wait for the broker. All calls block; the broker makes them in
+its threads, `commit` always in the same one.
+
+Where several brokers share a store, one leads: it has taken the lease, and writes with
+the epoch that it was given. A commit of an older epoch changes nothing, and none of an
+older epoch is still under way when `take_lease` returns a new one. So whoever loads the
+state after it has taken the lease sees all that anybody before it could write.
 """
 
 from collections.abc import Callable
@@ -15,6 +20,7 @@ import msgspec
 
 from grass.errors import StorageError
 from grass.model.access import Token
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
@@ -196,8 +202,36 @@ class Store(Protocol):
     def consistent(self) -> AbstractContextManager[None]:
         """Have all reads of this thread in a block see one and the same commit."""
 
-    def commit(self, changes: Changes) -> None:
-        """Write all of it durably, or nothing and raise `StorageError`."""
+    def commit(self, changes: Changes, epoch: int = 0) -> None:
+        """Write all of it durably, or nothing and raise `StorageError`.
+
+        Raises `LeadLost` when the epoch is not the current one, which is 0 as long as
+        nobody has taken the lease. Both happen in one transaction, and the lead cannot
+        change between check and commit.
+        """
+
+    def take_lease(
+        self, holder: str, address: str, term_s: float, epoch: int = 0
+    ) -> Lease:
+        """Take or renew the lead for a term, if nobody else has it; return who has it.
+
+        `epoch` is the one that the holder leads with; 0: it does not lead. With the
+        current one the term begins anew. Otherwise the lead is taken, with the next
+        epoch, if the term has ended or the lead is the holder's own: a broker that was
+        restarted, or does not know what came of a commit, need not wait for itself. A
+        term of 0 gives the lead up. Clock and comparison are the database's, in one
+        statement. Taking waits for commits of the epoch before; renewing waits for
+        none, as a long one must not cost the lead. Called from any thread.
+        """
+
+    def lease(self) -> Lease:
+        """Tell who leads."""
+
+    def announce(self, broker: BrokerPresence) -> None:
+        """Note that a broker is there, whether it leads or not; from any thread."""
+
+    def brokers(self) -> list[SeenBroker]:
+        """Give all brokers that were announced in the last week, by id."""
 
     def shrink(self) -> bool:
         """Release some unused space, quickly; return whether there is more.

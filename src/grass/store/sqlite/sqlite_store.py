@@ -29,6 +29,7 @@ from grass.store.interface import (
     SortedPage,
     Sorting,
 )
+from grass.store.lone_broker import LoneBroker
 from grass.store.sqlite import (
     attempt_spans,
     count_queries,
@@ -72,7 +73,7 @@ _FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that SQLite cannot hold raises the third or the fourth."""
 
 
-class SqliteStore:
+class SqliteStore(LoneBroker):
     """One cluster's state in one file."""
 
     def __init__(self, path: Path) -> None:
@@ -103,7 +104,7 @@ class SqliteStore:
         self._writing = threading.Lock()
         """`load` runs in another thread than `commit`."""
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Changes, epoch: int = 0) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
         if self._pending_error is not None:
             raise self._pending_error

@@ -1,0 +1,125 @@
+"""What a store does where several brokers share it, and where one has it alone."""
+
+from pathlib import Path
+from time import sleep
+
+import pytest
+from tests.simulation.memory_store import MemoryStore, new_disk
+
+from grass.errors import LeadLost
+from grass.model.brokers import BrokerPresence
+from grass.store import Changes, Store
+from grass.store.sqlite.sqlite_store import SqliteStore
+
+TERM_S = 30.0
+SHORT_S = 0.02
+
+
+@pytest.fixture(params=["memory"])
+def shared() -> Store:
+    """A store that several brokers use at once."""
+    return MemoryStore(new_disk("0123456789abcdef"))
+
+
+def write(store: Store, epoch: int, value: int = 7) -> None:
+    store.commit(Changes(meta={"last_job": str(value)}), epoch)
+
+
+def test_nobody_leads_a_new_store_and_its_epoch_is_0(shared: Store) -> None:
+    lease = shared.lease()
+    assert (lease.holder, lease.epoch) == ("", 0)
+    assert lease.remaining_s <= 0
+    write(shared, 0)
+    with pytest.raises(LeadLost):
+        write(shared, 1)
+
+
+def test_the_first_to_ask_leads_and_others_are_told_who(shared: Store) -> None:
+    mine = shared.take_lease("a", "h1:7500", TERM_S)
+    assert (mine.holder, mine.address, mine.epoch) == ("a", "h1:7500", 1)
+    assert 0 < mine.remaining_s <= TERM_S
+    theirs = shared.take_lease("b", "h2:7500", TERM_S)
+    assert (theirs.holder, theirs.address, theirs.epoch) == ("a", "h1:7500", 1)
+    assert shared.lease().holder == "a"
+
+
+def test_renewing_begins_the_term_anew_and_keeps_the_epoch(shared: Store) -> None:
+    shared.take_lease("a", "h1", 1.0)
+    renewed = shared.take_lease("a", "h1", TERM_S, 1)
+    assert renewed.epoch == 1
+    assert renewed.remaining_s > 1.0
+
+
+def test_a_term_that_ended_can_be_renewed_while_nobody_took_it(shared: Store) -> None:
+    shared.take_lease("a", "h1", 0.0)
+    assert shared.take_lease("a", "h1", TERM_S, 1).epoch == 1
+    write(shared, 1)
+
+
+def test_when_the_term_has_ended_another_takes_the_lead(shared: Store) -> None:
+    shared.take_lease("a", "h1", SHORT_S)
+    sleep(SHORT_S * 2)
+    taken = shared.take_lease("b", "h2", TERM_S)
+    assert (taken.holder, taken.epoch) == ("b", 2)
+    late = shared.take_lease("a", "h1", TERM_S, 1)
+    assert (late.holder, late.epoch) == ("b", 2)
+
+
+def test_a_term_of_0_gives_the_lead_up(shared: Store) -> None:
+    shared.take_lease("a", "h1", TERM_S)
+    assert shared.take_lease("a", "h1", 0.0, 1).remaining_s <= 0
+    assert shared.take_lease("b", "h2", TERM_S).holder == "b"
+
+
+def test_a_broker_that_forgot_its_epoch_gets_the_next_one_at_once(
+    shared: Store,
+) -> None:
+    shared.take_lease("a", "h1", TERM_S)
+    again = shared.take_lease("a", "h1", TERM_S)
+    assert (again.holder, again.epoch) == ("a", 2)
+    with pytest.raises(LeadLost):
+        write(shared, 1)
+    write(shared, 2)
+
+
+def test_a_write_of_an_epoch_that_has_ended_changes_nothing(shared: Store) -> None:
+    first = shared.take_lease("a", "h1", 0.0).epoch
+    write(shared, first, 7)
+    second = shared.take_lease("b", "h2", TERM_S).epoch
+    for epoch in (first, 0, second + 1):
+        with pytest.raises(LeadLost):
+            write(shared, epoch, 8)
+    assert shared.load(0).last_job == 7
+    write(shared, second, 9)
+    assert shared.load(0).last_job == 9
+
+
+def test_brokers_are_listed_with_what_they_said_last(shared: Store) -> None:
+    one = BrokerPresence(
+        id="b2", name="n2", address="h2:7500", version="1", started_at=3, lag_s=0.25
+    )
+    for told in (BrokerPresence(id="b2"), BrokerPresence(id="b1"), one):
+        shared.announce(told)
+    seen = shared.brokers()
+    assert [broker.broker for broker in seen] == [BrokerPresence(id="b1"), one]
+    assert all(0 <= broker.seen_s < 5 for broker in seen)
+
+
+def test_announcing_changes_nothing_of_the_lead(shared: Store) -> None:
+    shared.take_lease("a", "h1", TERM_S)
+    shared.announce(BrokerPresence(id="b"))
+    assert shared.lease().holder == "a"
+
+
+def test_a_file_has_one_broker_which_leads_without_end(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "grass.db")
+    try:
+        lease = store.take_lease("a", "", 5.0)
+        assert (lease.holder, lease.epoch) == ("a", 0)
+        assert lease.remaining_s > 1e9
+        write(store, lease.epoch)
+        store.announce(BrokerPresence(id="a", name="desk"))
+        assert [one.broker.name for one in store.brokers()] == ["desk"]
+        assert store.lease().holder == "a"
+    finally:
+        store.close()
