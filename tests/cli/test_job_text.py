@@ -97,6 +97,7 @@ def test_the_command_is_shown_without_the_queues_part() -> None:
         ("retries", "3", {"retries": 3}),
         ("worker", "'desk'", {"worker": "desk"}),
         ("label", "['a', 'b']", {"labels": ["a", "b"]}),
+        ("pool", "'uni'", {"pool": "uni"}),
         ("gpu_model", "'A100|H100'", {"gpu_model": "A100|H100"}),
         ("policy", "'spread'", {"policy": "spread"}),
     ],
@@ -115,6 +116,7 @@ def test_a_changed_line_is_read_as_its_option(
         ("begin", "'none'", {"begin_at": None}),
         ("worker", "'none'", {"worker": None}),
         ("label", "[]", {"labels": None}),
+        ("pool", "'none'", {"pool": None}),
         ("gpu_model", "'none'", {"gpu_model": None}),
         ("policy", "'none'", {"policy": None}),
     ],
@@ -126,6 +128,7 @@ def test_none_takes_a_value_away(key: str, value: str, fields: dict[str, Any]) -
         labels=["a"],
         begin_at="2030-01-31T08:00:00.000Z",
         wanted_worker="desk",
+        pool="uni",
         gpu_model="T4",
         policy="pack",
     )

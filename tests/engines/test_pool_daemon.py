@@ -130,8 +130,15 @@ def test_a_pool_counts_as_a_worker_that_may_come(
     home: GrassHome, add: Callable[..., str]
 ) -> None:
     add("--option=--hold", "--gpus=2")
-    assert home.enqueue("-g", "2", "--label", "pool-uni", "--", "true")
+    job = home.enqueue("-g", "2", "--pool", "uni", "--", "true")
+    assert home.client.job(job)["pool"] == "uni"
     assert home.run("enqueue", "-g", "4", "--", "true").returncode == 6
+    unknown = home.run("enqueue", "--pool", "uno", "--", "true")
+    assert (unknown.returncode, unknown.stdout) == (4, "")
+    assert unknown.stderr == "grass: there is no pool `uno` (pools: uni)\n"
+    assert home.run("edit", str(job), "--pool", "uno").returncode == 4
+    home.ok("edit", str(job), "--pool", "none")
+    assert home.client.job(job)["pool"] is None
 
 
 def test_what_waits_in_slurm_is_told_in_its_words(

@@ -266,6 +266,13 @@ def labels(words: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(sorted({check_label(word) for word in words or ()}))
 
 
+def pool(name: str | None) -> str | None:
+    """Read the pool that a job is for; whether there is one is not checked."""
+    if name is not None:
+        check_name(name, "pool")
+    return name
+
+
 def gpu_model(pattern: str | None) -> str | None:
     """Read a pattern for the names of GPUs."""
     if pattern is None:

@@ -8,6 +8,11 @@ from grass.model.amount_text import WHOLE
 from grass.model.resources import Capacity
 
 
+def pool_label(name: str) -> str:
+    """Return the label of a pool's workers, which jobs of the pool ask for."""
+    return f"pool-{name}"
+
+
 class PilotState(StrEnum):
     """What an engine says of a pilot's job; the worker's connection is the truth."""
 
@@ -97,8 +102,8 @@ class Pool(msgspec.Struct, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The label of its workers, which jobs ask for with `--label`."""
-        return f"pool-{self.name}"
+        """The label of its workers."""
+        return pool_label(self.name)
 
     def capacity(self) -> Capacity:
         """Return the units that one of its workers will have, as far as is declared."""

@@ -39,7 +39,7 @@ SHOWN_AS_STORED = (
         "backoff_s",
     ),
     *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
-    *("gpu_model", "policy", "enforce"),
+    *("pool", "gpu_model", "policy", "enforce"),
 )
 """Fields of a spec that are shown as they are.
 

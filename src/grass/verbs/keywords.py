@@ -57,6 +57,7 @@ class JobOptions(TypedDict, total=False):
     project: str | None
     worker: str | None
     label: str | Sequence[str] | None
+    pool: str | None
     priority: int | None
     after: After | Sequence[After] | None
     """Jobs that have to succeed first; `"7:failed"` and `"3-8:any"` as usual."""
@@ -106,6 +107,7 @@ class JobChanges(TypedDict, total=False):
     queue: str
     worker: str | None
     label: str | Sequence[str] | None
+    pool: str | None
     time_limit: Duration | None
     signal: str | None
     env: Mapping[str, object] | Sequence[str]

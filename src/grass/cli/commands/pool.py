@@ -223,12 +223,12 @@ COMMAND = Command(
         "Have Slurm start workers while jobs wait that no worker has room for, and end "
         "them when they are idle. `add` asks Slurm at once whether it would take such "
         "a worker. `show` tells of each in Slurm's words. After ten refusals in a row "
-        "a pool is paused. Jobs for one pool alone ask for the label `pool-NAME`."
+        "a pool is paused. `enqueue --pool NAME` is for jobs of one pool alone."
     ),
     options=OPTIONS,
     examples=(
         "grass pool add uni --slurm --partition gpu --gpus 1 --time 4h --max-workers 8",
-        "grass enqueue --label pool-uni -g 1 -- python train.py",
+        "grass enqueue --pool uni -g 1 -- python train.py",
         "grass pool show",
         "grass pool resume uni",
     ),

@@ -47,6 +47,7 @@ HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00")
 WORKER = Option("--worker", "WORKER", "run it on this worker only")
 LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
+POOL = Option("--pool", "POOL", "run it on a worker of this pool only")
 GPU_MODEL = Option("--gpu-model", "PATTERN", "only such GPUs: 'A100|H100', or gpu:1")
 POLICY = Option("--policy", "POLICY", "spread over GPUs and workers, or pack them")
 JOB_TYPE = Option("--type", "NAME", "what it is learned as (default: its script)")
@@ -71,6 +72,7 @@ OPTIONS = (
     Option("--project", "NAME", "the project it belongs to (default: default)"),
     WORKER,
     LABEL,
+    POOL,
     PRIORITY,
     AFTER,
     BEGIN,
@@ -270,6 +272,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "project": ("project", Values.text),
     "worker": ("worker", Values.text),
     "label": ("labels", listed),
+    "pool": ("pool", Values.text),
     "gpu_model": ("gpu_model", Values.text),
     "policy": ("policy", Values.text),
     "enforce": ("enforce", enforcement),

@@ -37,6 +37,7 @@ _ABOUT = {
     "begin": "not before 22:00, 2030-11-20T08:00, +2h; or none",
     "worker": "the only worker that may run it; or none",
     "label": "labels that a worker must have",
+    "pool": "the only pool whose workers may run it; or none",
     "env": "variables to set; those that it has stay, and are not shown",
 }
 
@@ -128,6 +129,7 @@ def _shown(job: Document) -> dict[str, Any]:
         "retries": job["retries"],
         "worker": job["wanted_worker"] or NONE,
         "label": job["labels"],
+        "pool": job.get("pool") or NONE,
         "gpu_model": job.get("gpu_model") or NONE,
         "policy": job.get("policy") or NONE,
     }

@@ -18,7 +18,7 @@ from grass.cli.parsing.path_checks import PathChecks
 from grass.client.client import Client
 from grass.errors import GrassError, UsageError
 
-_WHERE = ("queue", "worker", "labels")
+_WHERE = ("queue", "worker", "labels", "pool")
 """The fields that decide which workers may run a job."""
 _MISFIT = re.compile(r"(?:.*understood: )?(.*) - at `\$\.jobs\[(\d+)\](?:\.(\w+))?")
 """What of a body is not of its type, in the words of the daemon."""

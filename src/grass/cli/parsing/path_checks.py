@@ -78,7 +78,12 @@ def _may_run(worker: Document, fields: Document, views: list[str]) -> bool:
     names = (worker["name"], worker["id"])
     if views and worker["name"] not in views:
         return False
-    if not set(fields.get("labels") or ()) <= set(worker.get("labels") or ()):
+    wanted = {*(fields.get("labels") or ())}
+    if isinstance(fields.get("pool"), str):
+        from grass.model.pools import pool_label
+
+        wanted.add(pool_label(fields["pool"]))
+    if not wanted <= set(worker.get("labels") or ()):
         return False
     return fields.get("worker") in (None, *names)
 

@@ -21,6 +21,7 @@ from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.task_call import TaskCall, TaskForm, read_task
+from grass.model.pools import pool_label
 from grass.model.resources import AUTO, Policy, Request, request_json
 from grass.model.usage.enforcement import Enforcement
 from grass.model.worker import RUNS_TASKS
@@ -107,6 +108,8 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """The id of the only worker that may run it; None: any."""
     labels: tuple[str, ...] = ()
     """What a worker must say of itself to run it; sorted."""
+    pool: str | None = None
+    """The pool on whose workers alone it may run; None: anywhere."""
     gpu_model: str | None = None
     """A pattern that the name of each of its GPUs must match; None: any."""
     policy: Policy | None = None
@@ -124,8 +127,10 @@ class Spec(RunOptions, frozen=True, kw_only=True):
 
     @property
     def all_labels(self) -> frozenset[str]:
-        """What a worker must have, by its own words or by its version."""
-        own = self.labels
+        """What a worker must have, by its own words, its pool or its version."""
+        own = (
+            self.labels if self.pool is None else (*self.labels, pool_label(self.pool))
+        )
         return frozenset(own if self.task is None else (*own, RUNS_TASKS))
 
     @property
@@ -181,6 +186,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | UnsetType | None = UNSET
     """By name or id, in a request; in the broker by id."""
     labels: tuple[str, ...] | UnsetType = UNSET
+    pool: str | UnsetType | None = UNSET
     guest: tuple[int, int] | UnsetType | None = UNSET
     gpu_model: str | UnsetType | None = UNSET
     policy: Policy | UnsetType | None = UNSET
@@ -208,6 +214,7 @@ EDITABLE = (
     "retries",
     "worker",
     "labels",
+    "pool",
     "gpu_model",
     "policy",
     "job_type",
@@ -245,6 +252,7 @@ JOB_READERS = {
     "at_most": Reader(read.at_least_one("--at-most")),
     "max_fails": Reader(read.at_least_one("--max-fails")),
     "labels": Reader(read.labels, list[str] | None),
+    "pool": Reader(read.pool),
     "gpu_model": Reader(read.gpu_model),
     "policy": Reader(read.policy, str | None),
     "enforce": Reader(read.enforcement, str | None),

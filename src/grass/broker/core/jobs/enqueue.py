@@ -231,6 +231,9 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
         _check_input(spec)
     if spec.gpu_model is not None:
         _check_model(spec)
+    if spec.pool is not None:
+        with About("pool"):
+            state.pools.find(spec.pool)
     with About("require"):
         registry.check_fit(state, queue, spec)
     with About("enforce"):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from grass.errors import NotFound
 from grass.model.pools import Pilot, PilotStage, Pool
 from grass.store.changes import Changes
 
@@ -70,6 +71,16 @@ class PoolMemory:
         """Whether there is something to write or to do."""
         rows = self.changed_pools or self.changed_pilots
         return bool(rows or self.removed_pools or self.removed_pilots or self.effects)
+
+    def find(self, name: str) -> Pool:
+        """Return a pool that is not about to go."""
+        pool = self.pools.get(name)
+        if pool is None or pool.removing:
+            known = ", ".join(sorted(self.pools))
+            raise NotFound(
+                f"there is no pool `{name}`", f"pools: {known or 'none yet'}"
+            )
+        return pool
 
     def pilots_of(self, pool: str) -> list[Pilot]:
         """Return all pilots of a pool that may be alive."""

@@ -196,6 +196,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("enforce", "enforced", _given),
     ("wanted_worker", "only on", _given),
     ("labels", "labels", _listed),
+    ("pool", "pool", _given),
     ("allocation", "units", units),
     ("worker", "worker", _given),
     ("pid", "pid", _given),

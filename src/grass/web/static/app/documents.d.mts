@@ -38,6 +38,7 @@ export interface Job {
   id: number;
   name: string;
   project: string;
+  pool: string | null;
   owner: string;
   queue: string;
   state: JobState;

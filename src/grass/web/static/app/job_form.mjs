@@ -12,6 +12,7 @@ import { amount, commandLine } from "./words.mjs";
  * @property {string} cpu
  * @property {string} ram
  * @property {string} require JSON5, in place of the four above
+ * @property {string} pool
  * @property {string} priority
  * @property {string} limit
  * @property {string} after
@@ -23,7 +24,7 @@ import { amount, commandLine } from "./words.mjs";
 /** @type {Draft} */
 export const EMPTY = {
   name: "", queue: "", project: "", gpu: "", vram: "", cpu: "", ram: "", require: "",
-  priority: "", limit: "", after: "", output: "", cwd: "", hold: false,
+  pool: "", priority: "", limit: "", after: "", output: "", cwd: "", hold: false,
 };
 
 const SHORT = { gpu: "-g", vram: "--vram", cpu: "-c", ram: "-m" };
@@ -66,8 +67,8 @@ function request(draft) {
 
 /** The fields of a job that a draft fills. @param {Draft} draft */
 export function jobFields(draft) {
-  const { name, queue, project, output, cwd, hold } = draft;
-  const texts = Object.entries({ name, queue, project, output, cwd }).filter(([, text]) => text.trim());
+  const { name, queue, project, pool, output, cwd, hold } = draft;
+  const texts = Object.entries({ name, queue, project, pool, output, cwd }).filter(([, text]) => text.trim());
   return {
     ...Object.fromEntries(texts.map(([key, text]) => [key, text.trim()])),
     ...(output.trim() && { output: inDirectory(output.trim(), cwd) }),
@@ -114,6 +115,7 @@ export function draftOf(job) {
     queue: job.queue,
     project: job.project === "default" ? "" : job.project,
     require: requestText(job.request),
+    pool: job.pool ?? "",
     priority: job.priority ? String(job.priority) : "",
     limit: job.time_limit_s === null ? "" : `${job.time_limit_s}s`,
     after: job.after.join(" "),
@@ -146,7 +148,7 @@ export function asCommand(draft, command) {
       if (value) words.push(option, value);
     }
   }
-  const named = { "--name": draft.name, "--project": draft.project, "--priority": draft.priority, "--time-limit": draft.limit, "--output": draft.output, "--cwd": draft.cwd };
+  const named = { "--name": draft.name, "--project": draft.project, "--pool": draft.pool, "--priority": draft.priority, "--time-limit": draft.limit, "--output": draft.output, "--cwd": draft.cwd };
   for (const [option, value] of Object.entries(named)) if (value.trim()) words.push(option, value.trim());
   for (const one of draft.after.trim().split(/[\s,]+/).filter(Boolean)) words.push("--after", one);
   if (draft.hold) words.push("--hold");

@@ -49,6 +49,7 @@ function facts(job) {
     ["Directory", job.cwd],
     ["Environment", job.variables.length ? html`<span class="mono">${job.variables.join("  ")}</span> <span class="muted">added or changed</span>` : null],
     ["Project", job.project],
+    ["Pool", job.pool],
     ["Owner", owner(job.owner)],
     ["Priority", String(job.priority)],
     ["Time limit", job.time_limit_s === null ? null : brief(job.time_limit_s)],
