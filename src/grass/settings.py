@@ -107,6 +107,10 @@ SETTINGS = (
         "how large the arguments or the function of a task may be",
     ),
     Setting(
+        *("tasks.unnamed", "most_unnamed", "size", "16G", "GRASS_TASKS_UNNAMED"),
+        "how much a user or a token may upload for tasks before a job names it",
+    ),
+    Setting(
         *("tasks.keep", "keep_results_s", "age", None, "GRASS_TASKS_KEEP"),
         "how long a worker keeps results of tasks; unset: as long as their jobs",
     ),
@@ -144,6 +148,7 @@ class Settings(NamedTuple):
     gpu_busy: int | None
     task_python: str | None
     largest_blob: int
+    most_unnamed: int
     keep_results_s: float | None
     log_format: str
     sources: tuple[SettingValue, ...]

@@ -91,6 +91,7 @@ def test_every_setting_can_be_set_from_text(setting: Setting) -> None:
         "gpu.busy": "90%",
         "tasks.python": "/env/bin/python",
         "tasks.largest": "1G",
+        "tasks.unnamed": "4G",
         "tasks.keep": "7d",
         "log.format": "json",
     }

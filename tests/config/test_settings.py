@@ -44,6 +44,7 @@ busy = "90%"
 [tasks]
 python = "/env/python"
 largest = "4G"
+unnamed = "32G"
 keep = "1d"
 [log]
 format = "json"
@@ -94,7 +95,8 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
         *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
-        *(2**30, 2_500, 4, 9_000, "/env/python", 2**32, 86400.0, "json"),
+        *(2**30, 2_500, 4, 9_000, "/env/python"),
+        *(2**32, 2**35, 86400.0, "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -117,6 +119,7 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_GPU_BUSY": "80%",
         "GRASS_TASKS_PYTHON": "/opt/python",
         "GRASS_TASKS_LARGEST": "3G",
+        "GRASS_TASKS_UNNAMED": "5G",
         "GRASS_TASKS_KEEP": "2d",
         "GRASS_LOG_FORMAT": "text",
     }
@@ -125,7 +128,7 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
         *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, 8_000),
-        *("/opt/python", 3 * 2**30, 2 * 86400.0, "text"),
+        *("/opt/python", 3 * 2**30, 5 * 2**30, 2 * 86400.0, "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 

@@ -20,6 +20,10 @@ class MemoryBlobs:
         """Return the size of a blob; None: it is not there."""
         return len(self._kept[name]) if name in self._kept else None
 
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return those that are not there; a power cut leaves all others."""
+        return [name for name in names if name not in self._kept]
+
     def read(self, name: str, offset: int, length: int) -> bytes | None:
         """Read a piece of a blob; None: it is not there."""
         known = self._kept.get(name)

@@ -1,7 +1,9 @@
 """Blobs: kept whole under their hash, and as long as somebody names them."""
 
+import errno
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from msgspec.structs import replace
 from tests.store.conftest import Reopen
 from tests.support.building import a_job, a_spec
 
-from grass.errors import UsageError
+from grass.errors import StorageError, UsageError
 from grass.model.jobs.job import Job, TaskJob
 from grass.model.jobs.task_call import TaskCall
 from grass.store import Changes, Store
@@ -37,7 +39,9 @@ def test_a_blob_is_read_in_pieces_and_after_a_restart(reopen: Reopen) -> None:
     store = reopen()
     assert store.blobs.size(NAME) is None
     assert store.blobs.read(NAME, 0, 1) is None
+    assert store.blobs.missing([NAME, name_of(b"other")]) == [NAME, name_of(b"other")]
     assert put(store.blobs, DATA)
+    assert store.blobs.missing([NAME, name_of(b"other")]) == [name_of(b"other")]
     assert not put(store.blobs, DATA)
     blobs = reopen().blobs
     assert blobs.size(NAME) == len(DATA)
@@ -81,6 +85,61 @@ def test_a_folder_that_another_one_made_is_synced_as_well(tmp_path: Path) -> Non
     del synced[:]
     assert not put(folder, DATA)
     assert synced[1:] == [str(top / NAME[:2])]
+
+
+class SyncedNames:
+    """Which names of a folder are on the disk, as `fsync` puts them there."""
+
+    def __init__(self) -> None:
+        self.on_disk: set[str] = set()
+        self.before: Callable[[str], None] = lambda _: None
+
+    def __call__(self, descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        self.before(path)
+        if os.path.isdir(path):
+            self.on_disk.update(f"{path}/{name}" for name in os.listdir(path))
+
+
+def test_a_blob_is_there_once_a_power_cut_would_leave_it(tmp_path: Path) -> None:
+    synced, found = SyncedNames(), list[str]()
+    top = tmp_path / "blobs"
+    folder = BlobFolder(top, synced)
+    path = folder.path(NAME)
+
+    def ask(place: str) -> None:
+        """Ask between the rename and the sync, as another thread may."""
+        if place == os.path.dirname(path) and not found:
+            found.append("asked")
+            if not folder.missing([NAME]):
+                assert path in synced.on_disk
+
+    synced.before = ask
+    assert folder.missing([NAME]) == [NAME]
+    assert put(folder, DATA)
+    assert found
+    assert folder.missing([NAME]) == []
+    assert {str(top), str(top / NAME[:2]), path} <= synced.on_disk
+
+
+def test_a_name_that_a_dead_process_left_is_synced_before_it_counts(
+    tmp_path: Path,
+) -> None:
+    top = tmp_path / "blobs"
+
+    def broken(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink() == top / NAME[:2]:
+            raise OSError(errno.EIO, "broken")
+
+    first = BlobFolder(top, broken)
+    with pytest.raises(StorageError, match="broken"):
+        put(first, DATA)
+    with pytest.raises(StorageError, match="broken"):
+        first.missing([NAME])
+    synced = SyncedNames()
+    second = BlobFolder(top, synced)
+    assert second.missing([NAME]) == []
+    assert {str(top), str(top / NAME[:2]), second.path(NAME)} <= synced.on_disk
 
 
 def test_two_that_write_to_one_folder_have_drafts_of_their_own(tmp_path: Path) -> None:

@@ -255,6 +255,8 @@ class MissingBlobsReply(msgspec.Struct):
     missing: list[str]
     largest: int
     """How many bytes one may have."""
+    room: int
+    """How many bytes the caller may upload before a job names them."""
 
 
 class BlobReply(msgspec.Struct):

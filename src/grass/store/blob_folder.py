@@ -1,9 +1,11 @@
 """Blobs as files of a folder: `ab/ab12...`, each named by the SHA-256 of its bytes.
 
 A file gets its name once all of it is on the disk and its hash is right, so whatever
-has a name is whole. A worker keeps those that it fetched in the same way. Drafts of a
-process that died are removed when the folder is opened. In one process several may open
-the same folder: the store, and the worker of the broker's machine.
+has a name is whole. That name is on the disk once its folder is synced: until then, or
+where a process has died before, `missing` syncs it first. A worker keeps those that it
+fetched in the same way. Drafts of a process that died are removed when the folder is
+opened. In one process several may open the same folder: the store, and the worker of
+the broker's machine.
 """
 
 import contextlib
@@ -67,6 +69,20 @@ class BlobFolder:
         except FileNotFoundError:
             return None
 
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return those that are not there; a power cut leaves all others."""
+        return [name for name in names if not self._has(name)]
+
+    def _has(self, name: str) -> bool:
+        path = self.path(name)
+        if not os.path.exists(path):
+            return False
+        try:
+            self._folders.keep(path)
+        except OSError as error:
+            raise _failure(error, path) from error
+        return True
+
     def read(self, name: str, offset: int, length: int) -> bytes | None:
         """Read a piece of a blob; None: it is not there."""
         try:
@@ -101,12 +117,16 @@ class DurableFolders:
     """Folders that are on the disk, each synced once in the folder that has it.
 
     One that is there already may have been made by another just now, or by a process
-    that died before it was synced.
+    that died before it was synced. So may a file.
     """
 
     def __init__(self, sync: Callable[[int], None]) -> None:
         self.sync = sync
         self._known: set[str] = set()
+        self._looked_at: set[str] = set()
+        """Folders that were synced since this process began."""
+        self._unsynced: set[str] = set()
+        """Files whose names may not be on the disk yet."""
 
     def make(self, folder: str) -> None:
         """Make a folder, unless it is there, and have it on the disk."""
@@ -115,10 +135,31 @@ class DurableFolders:
         except FileExistsError:
             if folder in self._known:
                 return
-        self.sync_folder(os.path.dirname(folder))
+        self._sync_folder(os.path.dirname(folder))
         self._known.add(folder)
 
-    def sync_folder(self, folder: str) -> None:
+    def rename(self, draft: str, path: str) -> None:
+        """Give a file its name, durably."""
+        folder = os.path.dirname(path)
+        self.make(os.path.dirname(folder))
+        self.make(folder)
+        self._unsynced.add(path)
+        os.rename(draft, path)
+        self._sync_folder(folder)
+        self._looked_at.add(folder)
+        self._unsynced.discard(path)
+
+    def keep(self, path: str) -> None:
+        """Have the name of a file on the disk that is there."""
+        folder = os.path.dirname(path)
+        if folder in self._looked_at and path not in self._unsynced:
+            return
+        self.make(os.path.dirname(folder))
+        self.make(folder)
+        self._sync_folder(folder)
+        self._looked_at.add(folder)
+
+    def _sync_folder(self, folder: str) -> None:
         """Put the names that a folder has on the disk."""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -166,12 +207,8 @@ class FileDraft:
 
     def _keep(self, file: int) -> bool:
         self._folders.sync(file)
-        folder = os.path.dirname(self._path)
         is_new = not os.path.exists(self._path)
-        self._folders.make(os.path.dirname(folder))
-        self._folders.make(folder)
-        os.rename(self._draft, self._path)
-        self._folders.sync_folder(folder)
+        self._folders.rename(self._draft, self._path)
         return is_new
 
     def discard(self) -> None:

@@ -38,6 +38,12 @@ class Blobs(Protocol):
     def size(self, name: str) -> int | None:
         """Return the size of a blob; None: it is not there."""
 
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return those that are not there; a power cut leaves all others.
+
+        A commit may name those. What `size` finds may be gone after a power cut.
+        """
+
     def read(self, name: str, offset: int, length: int) -> bytes | None:
         """Read a piece of a blob; None: it is not there."""
 

@@ -131,6 +131,14 @@ class _Request:
                 f"{client.peer} has an older grass, which runs no Python functions",
                 "install the same version there",
             ) from None
+        needed = sum(self._blobs[name].size for name in reply["missing"])
+        room = reply.get("room", needed)
+        if needed > room:
+            raise Refused(
+                f"these calls need {needed:,} bytes at {client.peer}, which takes"
+                f" {room:,} more of you before a job names them",
+                "enqueue fewer at a time; its setting tasks.unnamed says how many",
+            )
         for name in reply["missing"]:
             blob = self._blobs[name]
             if blob.size > reply["largest"]:

@@ -5,7 +5,9 @@ name it; from then on as long as the store has a job that does. What nobody name
 removed when that hour is over, after a prune, and at start. While an enqueue is under
 way its blobs are held, so that none is removed between the check and the commit.
 
-Bytes go through in pieces: an upload has one in memory, and one is being written.
+Bytes go through in pieces: an upload has one in memory, and one is being written. What
+is uploaded has threads of its own, as a sync of two gigabytes may take a minute: calls
+that name blobs, and workers that read them, do not wait for it.
 """
 
 import asyncio
@@ -14,8 +16,9 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from grass.broker.shell.unnamed_blobs import UnnamedBlobs, Upload
 from grass.errors import MissingBlob, ProtocolError, TooLarge
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
@@ -30,19 +33,26 @@ log = EventLog(__name__)
 
 T = TypeVar("T")
 
-UNNAMED_S = 3600.0
-"""How long a blob is kept that no job names."""
 LOOK_S = 60.0
 """How often it is looked for blobs whose time is over."""
 TOGETHER = 1000
 """How many are looked up at a time."""
 THREADS = 2
+"""For uploads; and as many for all else."""
 MOST_NOTED = 10_000
 MOST_ASKED = 64
 """So many pieces a worker may ask for before the first is sent."""
 
 LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 ReadStore = Callable[[Callable[[Store], list[str]]], Awaitable[list[str]]]
+
+
+class BlobLimits(NamedTuple):
+    """In bytes: what somebody may upload."""
+
+    largest: int
+    unnamed: int
+    """Together, before a job names them."""
 
 
 class KeptBlobs:
@@ -54,9 +64,9 @@ class KeptBlobs:
         self._blobs = blobs
         self._read = read
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
+        self._uploads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob-upload")
         self._held: Counter[str] = Counter()
-        self._until: dict[str, float] = {}
-        """By name: until when a blob is kept that no job may name. In this order."""
+        self._unnamed = UnnamedBlobs()
         self._there: set[str] = set()
         """Blobs that are there for certain: `forget` takes them out first."""
         self._asked: dict[str, deque[ReadBlob]] = {}
@@ -69,25 +79,29 @@ class KeptBlobs:
         """Return those that are not there; the others are kept for an hour."""
         async with self._deciding:
             known = list(dict.fromkeys(names))
-            gone = await self._in_thread(lambda: self._not_there(known))
+            gone = await self._in_thread(lambda: self._blobs.missing(known))
             self._keep(set(known).difference(gone))
         return gone
 
-    def _not_there(self, names: list[str]) -> list[str]:
-        return [name for name in names if self._blobs.size(name) is None]
+    def room(self, owner: str, most: int) -> int:
+        """Return how many bytes somebody may upload before a job names them."""
+        return self._unnamed.room(owner, most)
 
-    async def add(self, name: str, pieces: AsyncIterator[bytes], most: int) -> bool:
+    async def add(
+        self, name: str, pieces: AsyncIterator[bytes], owner: str, limits: BlobLimits
+    ) -> bool:
         """Keep a blob durably; return whether it is new."""
-        draft = await self._in_thread(lambda: self._blobs.begin(name))
-        try:
-            await self._write(draft, _together(pieces, most))
-            crash_point("broker.before-blob")
-            is_new = await self._in_thread(draft.finish)
-            crash_point("broker.after-blob")
-        finally:
-            await asyncio.shield(self._in_thread(draft.discard))
-        self._keep([name])
-        return is_new
+        with self._unnamed.upload(name, owner, limits.unnamed) as upload:
+            draft = await self._in_upload(lambda: self._blobs.begin(name))
+            try:
+                await self._write(draft, _together(pieces, upload, limits.largest))
+                crash_point("broker.before-blob")
+                upload.is_new = await self._in_upload(draft.finish)
+                crash_point("broker.after-blob")
+            finally:
+                await asyncio.shield(self._in_upload(draft.discard))
+            self._keep([name])
+            return upload.is_new
 
     async def _write(self, draft: BlobDraft, pieces: AsyncIterator[bytearray]) -> None:
         """Write pieces, each while the next one comes."""
@@ -96,17 +110,14 @@ class KeptBlobs:
             async for piece in pieces:
                 if writing is not None:
                     await writing
-                write = self._in_thread(lambda data=piece: draft.write(data))  # type: ignore[misc]
+                write = self._in_upload(lambda data=piece: draft.write(data))  # type: ignore[misc]
                 writing = asyncio.ensure_future(write)
         finally:
             if writing is not None:
                 await asyncio.shield(writing)
 
     def _keep(self, names: Iterable[str]) -> None:
-        until = asyncio.get_running_loop().time() + UNNAMED_S
-        for name in names:
-            self._until.pop(name, None)
-            self._until[name] = until
+        self._unnamed.keep(names, asyncio.get_running_loop().time())
 
     @contextlib.asynccontextmanager
     async def held(self, names: Iterable[str]) -> AsyncIterator[None]:
@@ -116,8 +127,7 @@ class KeptBlobs:
         try:
             await self._check(known)
             yield
-            for name in known:
-                self._until.pop(name, None)
+            self._unnamed.drop(known)
         finally:
             self._held.subtract(known)
             self._held += Counter()
@@ -128,7 +138,7 @@ class KeptBlobs:
         if not unsure:
             return
         async with self._deciding:
-            gone = await self._in_thread(lambda: self._not_there(unsure))
+            gone = await self._in_thread(lambda: self._blobs.missing(unsure))
         if gone:
             raise MissingBlob(
                 f"blob {gone[0]} is not there, which the call names",
@@ -193,7 +203,7 @@ class KeptBlobs:
         wanted = iter(dict.fromkeys(names))
         while some := list(islice(wanted, TOGETHER)):
             async with self._deciding:
-                free = [one for one in some if one not in self._until]
+                free = [one for one in some if one not in self._unnamed]
                 unnamed = await self._read(lambda db: db.unnamed_blobs(free))  # noqa: B023
                 left = [one for one in unnamed if not self._held[one]]
                 self._there.difference_update(left)
@@ -208,32 +218,39 @@ class KeptBlobs:
                 await self._expire(asyncio.get_running_loop().time())
         finally:
             self._threads.shutdown(wait=False)
+            self._uploads.shutdown(wait=False)
 
     async def _expire(self, now: float) -> None:
-        over = [name for name, until in self._until.items() if until <= now]
-        for name in over:
-            del self._until[name]
-        await self.forget(over)
+        await self.forget(self._unnamed.over(now))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
+    async def _in_upload(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
+
 
 async def _together(
-    pieces: AsyncIterator[bytes], most: int
+    pieces: AsyncIterator[bytes], upload: Upload, most: int
 ) -> AsyncIterator[bytearray]:
-    """Join small pieces to those of the usual size; refuse more than `most` bytes."""
+    """Join small pieces to those of the usual size; refuse more than is allowed."""
     gathered, size = bytearray(), 0
     async for piece in pieces:
         size += len(piece)
         if size > most:
-            raise TooLarge(
-                f"the blob is larger than {most:,} bytes",
-                "the broker's setting tasks.largest says how large one may be",
-            )
+            raise too_large(most)
+        upload.add(len(piece))
         gathered += piece
         if len(gathered) >= PIECE:
             yield gathered
             gathered = bytearray()
     if gathered:
         yield gathered
+
+
+def too_large(most: int) -> TooLarge:
+    """Return the error for a blob that is larger than the settings allow."""
+    return TooLarge(
+        f"the blob is larger than {most:,} bytes",
+        "the broker's setting tasks.largest says how large one may be",
+    )

@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from grass.api.access.auth import actor
-from grass.api.context import context_of
+from grass.api.context import Context, context_of
 from grass.api.routes.request_bodies import BlobsBody
 from grass.api.server.request_body import pieces_of_body
-from grass.errors import TooLarge, UsageError
+from grass.broker.shell.kept_blobs import BlobLimits, too_large
+from grass.errors import UsageError
 from grass.model.jobs.task_call import check_blob_name
 from grass.queries.documents import BlobReply, MissingBlobsReply, json_bytes
 from grass.store.blobs import PIECE
@@ -26,18 +27,20 @@ async def missing(request: Request, body: BlobsBody) -> MissingBlobsReply:
         raise UsageError(f"{len(body.names):,} blobs", f"name at most {MOST_NAMES:,}")
     names = [check_blob_name(name) for name in body.names]
     context = context_of(request)
-    gone = await context.broker.blobs.missing(names)
-    return MissingBlobsReply(gone, context.settings.largest_blob)
+    blobs, limits = context.broker.blobs, _limits(context)
+    gone = await blobs.missing(names)
+    room = blobs.room(actor(request), limits.unnamed)
+    return MissingBlobsReply(gone, limits.largest, room)
 
 
 async def add(request: Request) -> Response:
     """Keep the body under its SHA-256; answered once it is durable."""
     context, name = context_of(request), check_blob_name(request.path_params["name"])
-    most = context.settings.largest_blob
-    if int(request.headers.get("content-length", "0") or 0) > most:
-        raise too_large(most)
-    async with pieces_of_body(request, actor(request), 2 * PIECE) as pieces:
-        is_new = await context.broker.blobs.add(name, pieces, most)
+    limits, owner = _limits(context), actor(request)
+    if int(request.headers.get("content-length", "0") or 0) > limits.largest:
+        raise too_large(limits.largest)
+    async with pieces_of_body(request, owner, 2 * PIECE) as pieces:
+        is_new = await context.broker.blobs.add(name, pieces, owner, limits)
     return Response(
         json_bytes(BlobReply(name, is_new)),
         CREATED if is_new else 200,
@@ -45,9 +48,5 @@ async def add(request: Request) -> Response:
     )
 
 
-def too_large(most: int) -> TooLarge:
-    """Return the error for a blob that is larger than the settings allow."""
-    return TooLarge(
-        f"the blob is larger than {most:,} bytes",
-        "the broker's setting tasks.largest says how large one may be",
-    )
+def _limits(context: Context) -> BlobLimits:
+    return BlobLimits(context.settings.largest_blob, context.settings.most_unnamed)
