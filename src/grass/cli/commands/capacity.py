@@ -11,11 +11,11 @@ from grass.cli.parsing.options import (
     at_most,
     one_word,
     read,
+    subcommand,
 )
 from grass.cli.printing.streams import print_document, printable, report_change
 from grass.client.client import Client
 from grass.client.json_codec import Document
-from grass.errors import UsageError
 
 OPTIONS = (
     Option("--worker", "WORKER", "this worker of the broker (default: this machine)"),
@@ -27,10 +27,8 @@ def run(words: list[str]) -> int:
     """Run the subcommand that the first word names."""
     values, rest = read(OPTIONS, words)
     known = {"show": _show, "add": _add, "remove": _remove}
-    what = rest[0] if rest else "show"
-    if what not in known:
-        raise UsageError(f"capacity knows no `{what}`", "it is show, add or remove")
-    return known[what](values, rest[1:])
+    _, handler = subcommand("capacity", known, rest, default="show")
+    return handler(values, rest[1:])
 
 
 def _show(values: Values, rest: list[str]) -> int:

@@ -14,6 +14,8 @@ from grass.cli.parsing.options import (
     at_most,
     one_word,
     read,
+    refuse_options_of,
+    subcommand,
 )
 from grass.cli.printing.streams import print_document, say
 from grass.client.client import Client
@@ -56,15 +58,10 @@ def run(words: list[str]) -> int:
         "resume": _resume,
         "remove": _remove,
     }
-    what = rest[0] if rest else "show"
-    if what not in known:
-        raise UsageError(
-            f"pool knows no `{what}`", "it is add, show, pause, resume or remove"
-        )
-    given = [one.names[-1] for one in ADDING if values.has(one.key)]
-    if given and what != "add":
-        raise UsageError(f"{given[0]} goes with `pool add`")
-    return known[what](values, rest[1:])
+    name, handler = subcommand("pool", known, rest, default="show")
+    if name != "add":
+        refuse_options_of("pool add", ADDING, values)
+    return handler(values, rest[1:])
 
 
 def _add(values: Values, rest: list[str]) -> int:

@@ -13,6 +13,8 @@ from grass.cli.parsing.options import (
     at_most,
     one_word,
     read,
+    refuse_options_of,
+    subcommand,
 )
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.client.client import Client
@@ -25,11 +27,8 @@ if TYPE_CHECKING:
 
     from grass.client.json_codec import Document
 
-OPTIONS = (
-    Option("--all", about="with `forget`: every type"),
-    BROKER,
-    JSON,
-)
+ALL = Option("--all", about="with `forget`: every type")
+OPTIONS = (ALL, BROKER, JSON)
 HEADER = ("TYPE", "GPU", "RESERVES", "PEAK", "RUNS", "LAST", "WHY")
 SAMPLE_HEADER = ("JOB", "PEAK", "REACHED", "RAN", "END", "WHEN")
 
@@ -44,13 +43,10 @@ def run(words: list[str]) -> int:
         "export": _export,
         "import": _import,
     }
-    what = rest[0] if rest else "list"
-    if what not in known:
-        hint = "it is list, show, forget, export or import"
-        raise UsageError(f"profile knows no `{what}`", hint)
-    if values.has("all") and what != "forget":
-        raise UsageError("--all goes with `profile forget`")
-    return known[what](values, rest[1:])
+    name, handler = subcommand("profile", known, rest, default="list")
+    if name != "forget":
+        refuse_options_of("profile forget", (ALL,), values)
+    return handler(values, rest[1:])
 
 
 def _list(values: Values, rest: list[str]) -> int:

@@ -11,6 +11,8 @@ from grass.cli.parsing.options import (
     at_most,
     one_word,
     read,
+    refuse_options_of,
+    subcommand,
 )
 from grass.cli.printing.streams import print_document, say, warn
 from grass.client.client import Client
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from grass.client.json_codec import Document
 
-OPTIONS = (
+NEW = (
     Option(
         "--role",
         "machine|worker|submit|operate|read|admin",
@@ -32,9 +34,8 @@ OPTIONS = (
     Option("--login", about="print a token that a browser logs in to `grass web` with"),
     Option("--name", "NAME", "what to call it in `list` (default: code)"),
     Option("--hours", "HOURS", "how long the line counts (default: 1)"),
-    BROKER,
-    JSON,
 )
+OPTIONS = (*NEW, BROKER, JSON)
 MOST_HOURS = 100_000
 HEADER = ("NAME", "ROLE", "KIND", "WORKER", "MADE", "USED", "EXPIRES")
 
@@ -43,18 +44,10 @@ def run(words: list[str]) -> int:
     """Run the subcommand that the first word names."""
     values, rest = read(OPTIONS, words)
     known = {"new": _new, "list": _list, "revoke": _revoke}
-    what = rest[0] if rest else "list"
-    if what not in known:
-        raise UsageError(f"token knows no `{what}`", "it is new, list or revoke")
-    if what != "new":
-        _refuse_options_of_new(values)
-    return known[what](values, rest[1:])
-
-
-def _refuse_options_of_new(values: Values) -> None:
-    for name in ("role", "name", "hours", "login"):
-        if values.has(name):
-            raise UsageError(f"--{name} goes with `token new`")
+    name, handler = subcommand("token", known, rest, default="list")
+    if name != "new":
+        refuse_options_of("token new", NEW, values)
+    return handler(values, rest[1:])
 
 
 def _new(values: Values, rest: list[str]) -> int:

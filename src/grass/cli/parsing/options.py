@@ -13,7 +13,9 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    Subcommand = Callable[["Values", list[str]], int]
 
 
 class HelpWanted(Exception):
@@ -143,6 +145,27 @@ def one_word(words: Sequence[str], what: str) -> str:
         raise UsageError(f"{what} is missing")
     at_most(words, 1)
     return words[0]
+
+
+def subcommand(
+    command: str, known: Mapping[str, Subcommand], words: Sequence[str], default: str
+) -> tuple[str, Subcommand]:
+    """Return the subcommand that the first word names, and what runs it."""
+    name = words[0] if words else default
+    if name not in known:
+        *others, last = known
+        hint = f"it is {', '.join(others)} or {last}"
+        raise UsageError(f"{command} knows no `{name}`", hint)
+    return name, known[name]
+
+
+def refuse_options_of(
+    subcommand: str, options: Iterable[Option], values: Values
+) -> None:
+    """Refuse options that only another subcommand takes."""
+    for option in options:
+        if values.has(option.key):
+            raise UsageError(f"{option.names[-1]} goes with `{subcommand}`")
 
 
 def is_selector(word: str) -> bool:
