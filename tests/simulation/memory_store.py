@@ -35,7 +35,7 @@ from grass.store.interface import (
     SortedPage,
     Sorting,
 )
-from grass.store.sqlite import job_filters
+from grass.store.sql import job_filters
 from tests.simulation import memory_filters
 from tests.simulation.memory_blobs import MemoryBlobs
 from tests.simulation.memory_lead import MemoryLead

@@ -7,7 +7,7 @@ from tests.support.building import a_job, a_spec
 from grass.model.jobs.job import Job, alike
 from grass.model.jobs.lifecycle import JobState
 from grass.store.changes import Changes
-from grass.store.sqlite import loading
+from grass.store.sql import loading
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 

@@ -15,10 +15,10 @@ from tests.support.brokerage import Brokerage
 
 from grass.errors import GrassError, StorageError
 from grass.model.jobs.lifecycle import JobState
+from grass.store.sql.dialect import migrations
 from grass.store.sqlite import database_file
 from grass.store.sqlite.database_file import SCHEMA_VERSION
 from grass.store.sqlite.sqlite_store import SqliteStore
-from grass.store.sqlite.statements import migrations
 
 WITH_BODY = ("queues", "workers", "tokens", "attempts", "jobs")
 EVERY = "SELECT * FROM "
@@ -60,7 +60,7 @@ def fields(table: str, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_database_of_every_schema_is_kept() -> None:
-    numbers = [number for number, _ in migrations()]
+    numbers = [number for number, _ in migrations("sqlite")]
     assert [file.stem for file in KEPT] == [f"schema_{number}" for number in numbers]
 
 
@@ -176,10 +176,10 @@ def test_a_step_that_fails_leaves_the_file_as_it_was_before_the_first(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "CREATE TABLE extra (x); DELETE FROM jobs; INSERT INTO nowhere VALUES (1)"
-    steps = [*migrations(), (SCHEMA_VERSION + 1, broken)]
+    steps = [*migrations("sqlite"), (SCHEMA_VERSION + 1, broken)]
     before = list(dump(old))
     with monkeypatch.context() as patched:
-        patched.setattr(database_file, "migrations", lambda: steps)
+        patched.setattr(database_file, "migrations", lambda _dialect: steps)
         with pytest.raises(StorageError, match="no such table: nowhere"):
             SqliteStore(old)
     assert list(dump(old)) == before

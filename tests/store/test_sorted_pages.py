@@ -13,7 +13,8 @@ from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.store import Changes, JobFilter, Store
 from grass.store.interface import Sorting, SortKey
-from grass.store.sqlite import sorted_pages, sqlite_store
+from grass.store.sql import sorted_pages
+from grass.store.sqlite import sqlite_store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 JOBS = 120

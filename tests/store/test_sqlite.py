@@ -13,10 +13,11 @@ from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.store import Changes
 from grass.store.changes import Env, Event
-from grass.store.sqlite import job_queries
+from grass.store.sql import job_queries
+from grass.store.sql.dialect import migrations
 from grass.store.sqlite.database_file import SCHEMA_VERSION, is_fatal
+from grass.store.sqlite.dialect import SqliteDialect
 from grass.store.sqlite.sqlite_store import SqliteStore
-from grass.store.sqlite.statements import migrations, statements
 
 
 @pytest.fixture
@@ -48,14 +49,17 @@ def test_a_folder_that_does_not_exist_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_the_migrations_end_at_the_schema_this_code_knows() -> None:
-    assert [number for number, _ in migrations()] == list(range(1, SCHEMA_VERSION + 1))
+    assert [number for number, _ in migrations("sqlite")] == list(
+        range(1, SCHEMA_VERSION + 1)
+    )
 
 
 def test_every_statement_is_complete_sql(path: Path) -> None:
     store = SqliteStore(path)
     store.close()
     with sqlite3.connect(path) as db:
-        for name, text in statements("sqlite").items():
+        for name in (sql := SqliteDialect()).names():
+            text = sql[name]
             holes = {"where": "TRUE", "order": "1", "index": "", "counted": "TRUE"}
             plain = text.format(**holes) if "{" in text else text
             assert sqlite3.complete_statement(plain), name
@@ -149,7 +153,7 @@ def test_the_journal_is_read_by_an_index_for_every_filter(path: Path) -> None:
         db.set_trace_callback(asked.append)
         for job in (None, 1):
             for kinds in ((), ("held",), ("released", "held")):
-                found = job_queries.events(db, statements("sqlite"), (1, job, kinds), 9)
+                found = job_queries.events(db, SqliteDialect(), (1, job, kinds), 9)
                 seqs = [one.seq for one in found]
                 assert seqs == sorted(seqs)
                 assert {one.kind for one in found} >= set(kinds)

@@ -14,7 +14,7 @@ from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, Refused
 from grass.store.sqlite.database_file import open_reader
-from grass.store.sqlite.statements import statements
+from grass.store.sqlite.dialect import SqliteDialect
 
 _LEFTOVERS = ("-wal", "-shm")
 
@@ -74,7 +74,7 @@ def own_cluster(home: Home) -> str | None:
     """Return the cluster of this home's own queue; None: it never had one."""
     try:
         with contextlib.closing(open_reader(Path(home.database))) as db:
-            told = dict(db.execute(statements("sqlite")["load_meta"]))
+            told = dict(db.execute(SqliteDialect()["load_meta"]))
     except sqlite3.Error:
         # SQLite cannot open it on a full disk.
         return written_cluster(home)

@@ -8,9 +8,10 @@ from secrets import token_hex
 
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
-from grass.store.sqlite import job_queries, vacuum
+from grass.store.sql.dialect import migrations
+from grass.store.sqlite import vacuum
+from grass.store.sqlite.dialect import add_functions
 from grass.store.sqlite.disk_reserve import free_bytes
-from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
 SCHEMA_VERSION = 14
@@ -122,7 +123,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     )
     db.execute("PRAGMA query_only = ON")
     db.execute("PRAGMA cache_size = -512")
-    job_queries.add_functions(db)
+    add_functions(db)
     return db
 
 
@@ -149,7 +150,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
             f" {SCHEMA_VERSION})",
             "install that version again",
         )
-    steps = [step for step in migrations() if step[0] > version]
+    steps = [step for step in migrations("sqlite") if step[0] > version]
     if steps:
         _check_room(db, path, version)
         db.create_function("base64", 1, lambda blob: b64encode(blob).decode())

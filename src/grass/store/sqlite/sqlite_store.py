@@ -13,33 +13,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from grass.errors import GrassError, StorageError, TimedOut
-from grass.model.jobs.job import Job
-from grass.model.jobs.lifecycle import JobState
+from grass.errors import GrassError, StorageError
 from grass.model.selectors import Selection
 from grass.store.blob_folder import BlobFolder
-from grass.store.bodies import CorruptRow, from_json, json_text
-from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
-from grass.store.interface import (
-    ArrayTotals,
-    AttemptSpan,
-    JobDetails,
-    JobFilter,
-    Snapshot,
-    SortedPage,
-    Sorting,
-)
+from grass.store.bodies import CorruptRow
+from grass.store.changes import Changes
+from grass.store.interface import Snapshot
 from grass.store.lone_broker import LoneBroker
-from grass.store.sqlite import (
-    attempt_spans,
-    count_queries,
-    job_filters,
-    job_queries,
-    loading,
-    rows,
-    sorted_pages,
-    vacuum,
-)
+from grass.store.sql import job_filters, loading
+from grass.store.sql.dialect import Connection
+from grass.store.sql.job_counts import Arriving
+from grass.store.sql.sql_reads import PATTERN_S, SqlReads, took_too_long
+from grass.store.sql.writing import write
+from grass.store.sqlite import vacuum
 from grass.store.sqlite.database_file import (
     disk_full,
     enable_vacuum,
@@ -54,32 +40,28 @@ from grass.store.sqlite.database_file import (
     rolled_back,
     storage_error,
 )
+from grass.store.sqlite.dialect import SqliteDialect
 from grass.store.sqlite.disk_reserve import Reserve
-from grass.store.sqlite.job_counts import Arriving
-from grass.store.sqlite.statements import statements
 from grass.store.sqlite.write_ahead_log import (
     LOG_BYTES,
     WriteAheadLog,
     checkpoint,
     limit_log_file,
 )
-from grass.store.sqlite.writing import write
 
 T = TypeVar("T")
 
-PATTERN_S = 10.0
-"""How long names may be looked through for a pattern."""
 _FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that SQLite cannot hold raises the third or the fourth."""
 
 
-class SqliteStore(LoneBroker):
+class SqliteStore(SqlReads, LoneBroker):
     """One cluster's state in one file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.blobs = BlobFolder(path.parent / "blobs")
-        self._sql = statements("sqlite")
+        self._sql = SqliteDialect()
         self._reserve = Reserve(path)
         self._writer = open_writer(path)
         try:
@@ -160,7 +142,9 @@ class SqliteStore(LoneBroker):
         with self._writing:
             self._arriving = Arriving()
             try:
+                self._writer.execute("BEGIN IMMEDIATE")
                 loading.discard_incomplete(self._writer, self._sql, calls_since)
+                self._writer.execute("COMMIT")
             except sqlite3.Error as error:
                 failure = self._failed(error)
                 # On a full disk the rows stay; the statements that read skip them.
@@ -183,137 +167,6 @@ class SqliteStore(LoneBroker):
             yield
         finally:
             self._read(lambda db: db.execute("ROLLBACK"))
-
-    def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
-        """Read one page of jobs."""
-        return self._read(
-            lambda db: job_queries.page(db, self._sql, wanted, limit),
-            wanted.selections,
-        )
-
-    def sorted_jobs(
-        self, wanted: JobFilter, sorting: Sorting, limit: int
-    ) -> SortedPage:
-        """Read one page of jobs in any order."""
-        return self._read(
-            lambda db: sorted_pages.page(db, self._sql, wanted, sorting, limit),
-            wanted.selections,
-        )
-
-    def counts(self, wanted: JobFilter) -> dict[JobState, int]:
-        """Count the jobs that a filter matches by their state."""
-        return self._read(
-            lambda db: count_queries.counts(db, self._sql, wanted), wanted.selections
-        )
-
-    def queue_counts(self) -> dict[str, dict[JobState, int]]:
-        """Count all jobs by queue and state."""
-        return self._read(lambda db: count_queries.queue_counts(db, self._sql))
-
-    def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
-        """Give arrays with a matching member, in the order of those members."""
-        return self._read(lambda db: count_queries.arrays(db, self._sql, wanted, limit))
-
-    def array_totals(
-        self, arrays: list[int], wanted: JobFilter
-    ) -> dict[int, ArrayTotals]:
-        """Count the members of these arrays that match, by array."""
-        return self._read(
-            lambda db: count_queries.array_totals(db, self._sql, arrays, wanted)
-        )
-
-    def details(self, ids: list[int]) -> list[JobDetails]:
-        """Read these jobs, those that exist, in order of id."""
-        return self._read(lambda db: job_queries.details(db, self._sql, ids))
-
-    def outcomes(self, ids: list[int]) -> list[Job]:
-        """Read these jobs, those that exist, without spec and attempts."""
-        return self._read(lambda db: job_queries.jobs_by_id(db, self._sql, ids))
-
-    def select(self, selections: list[Selection]) -> list[int]:
-        """Give the ids of all jobs that any of the selections means."""
-        return self._read(
-            lambda db: job_queries.select(db, self._sql, selections), selections
-        )
-
-    def dependents(self, ids: list[int]) -> list[int]:
-        """Give the cancelled jobs that had waited for these, and theirs in turn."""
-        return self._read(lambda db: job_queries.dependents(db, self._sql, ids))
-
-    def usage_before(self, at: int) -> tuple[int, int]:
-        """Count jobs that ended before a time, and the bytes of their output."""
-        statement = self._sql["usage_before"]
-        return self._read(lambda db: _pair(db.execute(statement, (at,)).fetchone()))
-
-    def ends_after(self, event: int, last: int) -> dict[str, int]:
-        """Count the jobs up to an id that ended after an event, by how they did."""
-        statement = self._sql["ends_after"]
-        return self._read(lambda db: dict(db.execute(statement, (event, last))))
-
-    def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
-        """Give jobs that ended before a time, the oldest first but for some."""
-        statement = self._sql["finished_before"]
-        return self._read(
-            lambda db: [row[0] for row in db.execute(statement, (at, limit, skip))]
-        )
-
-    def owned_by(self, owner: str, ids: list[int]) -> list[int]:
-        """Give the ids of these jobs that have this owner, in order of id."""
-        statement, wanted = self._sql["owned_by"], (json_text(ids), owner)
-        return self._read(lambda db: [row[0] for row in db.execute(statement, wanted)])
-
-    def call(self, key: str) -> AnsweredCall | None:
-        """Read the answer to an idempotency key, if there is one."""
-        statement = self._sql["find_call"]
-        row = self._read(lambda db: db.execute(statement, (key,)).fetchone())
-        return None if row is None else AnsweredCall(*row)
-
-    def attempts_since(
-        self, at: int, limit: int, after: AttemptSpan | None = None
-    ) -> list[AttemptSpan]:
-        """Read attempts of jobs that ended after a time, the last of them first."""
-        statement = self._sql["attempts_since"]
-        return self._read(
-            lambda db: attempt_spans.page(db, statement, at, limit, after)
-        )
-
-    def environments(self, ids: list[int]) -> list[Env]:
-        """Read these stored environments."""
-        statement = self._sql["read_envs"]
-        wanted = json_text(ids)
-        return self._read(
-            lambda db: [Env(*row) for row in db.execute(statement, (wanted,))]
-        )
-
-    def events(
-        self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]
-    ) -> list[StoredEvent]:
-        """Read the journal from a line on, the oldest first."""
-        wanted = (after, job, kinds)
-        return self._read(lambda db: job_queries.events(db, self._sql, wanted, limit))
-
-    def last_event(self) -> int:
-        """Give the number of the journal's last line."""
-        statement = self._sql["last_event"]
-        return self._read(lambda db: int(db.execute(statement).fetchone()[0]))
-
-    def runtimes(self, name: str, limit: int) -> list[float]:
-        """Give the seconds that the last successful jobs of a name ran."""
-        statement = self._sql["runtimes"]
-        return self._read(
-            lambda db: [row[0] for row in db.execute(statement, (name, limit))]
-        )
-
-    def removal_paths(self, number: int) -> list[str]:
-        """Give the files of a removal; none if it is not known."""
-        statement = self._sql["read_removal"]
-        row = self._read(lambda db: db.execute(statement, (number,)).fetchone())
-        return [] if row is None else from_json(row[0], list[str], "of paths")
-
-    def unnamed_blobs(self, names: list[str]) -> list[str]:
-        """Give those of these blobs that neither a spec nor a job names."""
-        statement, wanted = self._sql["unnamed_blobs"], (json_text(names),)
-        return self._read(lambda db: [row[0] for row in db.execute(statement, wanted)])
 
     def restore_file(self) -> None:
         """Write the file again that was deleted; only `close` may follow."""
@@ -349,7 +202,7 @@ class SqliteStore(LoneBroker):
 
     def _read(
         self,
-        query: Callable[[sqlite3.Connection], T],
+        query: Callable[[Connection], T],
         selections: Sequence[Selection] = (),
     ) -> T:
         """Run a query; where it looks through names, for a limited time."""
@@ -361,7 +214,7 @@ class SqliteStore(LoneBroker):
             return query(db)
         except _FAILURES as error:
             if is_interrupted(error):
-                raise _took_too_long() from None
+                raise took_too_long() from None
             raise storage_error(error, self.path) from error
         finally:
             if limited:
@@ -380,14 +233,3 @@ class SqliteStore(LoneBroker):
         failure = rolled_back(self._writer, error, self.path)
         self._trusted = self._trusted and not is_fatal(failure)
         return failure
-
-
-def _took_too_long() -> TimedOut:
-    return TimedOut(
-        f"to look through all names takes longer than {PATTERN_S:g} s",
-        "name a project, a queue or a state as well, or a range of ids",
-    )
-
-
-def _pair(row: rows.Row) -> tuple[int, int]:
-    return int(row[0]), int(row[1])

@@ -31,8 +31,7 @@ from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text
 from grass.store.changes import Removal
-
-Row = tuple[Any, ...]
+from grass.store.sql.dialect import Row
 
 
 class _StoredJob(JobWithParams, gc=False):

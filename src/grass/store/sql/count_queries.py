@@ -5,27 +5,22 @@ range of ids needs a look at the jobs themselves.
 """
 
 import json
-import sqlite3
 
 from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import ArrayTotals, JobFilter, Order
-from grass.store.sqlite import job_filters
-from grass.store.sqlite.statements import Statements
+from grass.store.sql import job_filters
+from grass.store.sql.dialect import Connection, Dialect
 
 
-def counts(
-    db: sqlite3.Connection, sql: Statements, wanted: JobFilter
-) -> dict[JobState, int]:
+def counts(db: Connection, sql: Dialect, wanted: JobFilter) -> dict[JobState, int]:
     """Count the jobs that a filter matches by their state."""
     name = "sum_counts" if job_filters.is_counted(wanted) else "count_jobs"
-    where, values = job_filters.where(wanted)
+    where, values = job_filters.where(db, sql, wanted)
     found = db.execute(sql[name].format(where=where), values)
     return {JobState(state): count for state, count in found}
 
 
-def queue_counts(
-    db: sqlite3.Connection, sql: Statements
-) -> dict[str, dict[JobState, int]]:
+def queue_counts(db: Connection, sql: Dialect) -> dict[str, dict[JobState, int]]:
     """Count all jobs by queue and state."""
     found: dict[str, dict[JobState, int]] = {}
     for queue, state, count in db.execute(sql["count_by_queue"]):
@@ -33,12 +28,10 @@ def queue_counts(
     return found
 
 
-def arrays(
-    db: sqlite3.Connection, sql: Statements, wanted: JobFilter, limit: int
-) -> list[int]:
+def arrays(db: Connection, sql: Dialect, wanted: JobFilter, limit: int) -> list[int]:
     """Return arrays with a matching member, in the order of those members."""
-    where, values = job_filters.where(wanted)
-    counted, known = job_filters.where(job_filters.counted(wanted))
+    where, values = job_filters.where(db, sql, wanted)
+    counted, known = job_filters.where(db, sql, job_filters.counted(wanted))
     if wanted.order is Order.FINISHED:
         statement = sql["ended_arrays"].format(where=where, counted=counted)
         asked = (*known, *values, limit)
@@ -49,11 +42,11 @@ def arrays(
 
 
 def array_totals(
-    db: sqlite3.Connection, sql: Statements, arrays: list[int], wanted: JobFilter
+    db: Connection, sql: Dialect, arrays: list[int], wanted: JobFilter
 ) -> dict[int, ArrayTotals]:
     """Count the members of these arrays that match, by array."""
     found: dict[int, ArrayTotals] = {}
-    counted, values = job_filters.where(job_filters.counted(wanted))
+    counted, values = job_filters.where(db, sql, job_filters.counted(wanted))
     statement = sql["count_members"].format(counted=counted)
     for row in db.execute(statement, (json.dumps(arrays), *values)):
         first, last, state, count, started_at, finished_at = row

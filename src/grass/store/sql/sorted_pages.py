@@ -7,7 +7,6 @@ its totals.
 """
 
 import json
-import sqlite3
 from collections import Counter
 
 from msgspec.structs import replace
@@ -15,34 +14,28 @@ from msgspec.structs import replace
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import JobFilter, Order, SortedPage, Sorting, SortKey
-from grass.store.sqlite import count_queries, job_filters, job_queries, rows
-from grass.store.sqlite.statements import Statements
+from grass.store.sql import count_queries, job_filters, job_queries, rows
+from grass.store.sql.dialect import Condition, Connection, Dialect
 
-_STARTED = "CASE WHEN JSON_VALID(j.body) THEN JSON_EXTRACT(j.body, '$.started_at') END"
-"""As the indexes have it, which are used only where this is said."""
-_COLUMNS = {
-    SortKey.ID: ("j.id", ""),
-    SortKey.NAME: ("j.name", "INDEXED BY jobs_name"),
-    SortKey.STARTED: (_STARTED, "INDEXED BY jobs_started"),
-    SortKey.ENDED: ("j.finished_at", "INDEXED BY jobs_finished"),
-    SortKey.DURATION: (f"j.finished_at - {_STARTED}", "INDEXED BY jobs_duration"),
-    SortKey.PRIORITY: ("j.priority", "INDEXED BY jobs_priority"),
+_INDEXES = {
+    SortKey.NAME: "jobs_name",
+    SortKey.STARTED: "jobs_started",
+    SortKey.ENDED: "jobs_finished",
+    SortKey.DURATION: "jobs_duration",
+    SortKey.PRIORITY: "jobs_priority",
 }
-"""What each order is sorted by, as SQL, and its index."""
+"""What an order is read by; that of ids is the table's own."""
 _NULLABLE = {SortKey.STARTED, SortKey.ENDED, SortKey.DURATION}
-_AMONG = "j.id IN (SELECT value FROM json_each(?))"
+_AMONG = "j.id IN (SELECT CAST(value AS BIGINT) FROM @list)"
 _UNFINISHED = "j.state IN ('held', 'waiting', 'queued', 'running')"
 
 SORTED_AT_LEAST = 20_000
 """So many jobs are sorted in some hundredths of a second."""
 
-Condition = tuple[str, list[object]]
-"""SQL, and its values."""
-
 
 def page(
-    db: sqlite3.Connection,
-    sql: Statements,
+    db: Connection,
+    sql: Dialect,
     wanted: JobFilter,
     sorting: Sorting,
     limit: int,
@@ -54,11 +47,11 @@ def page(
         found = _looked_through(db, sql, wanted)
         totals = dict(Counter(map(JobState, found.values())))
         few = _is_few(totals, every, limit)
-        condition: Condition = (_AMONG, [json.dumps(list(found))])
+        condition: Condition = (sql.of(_AMONG), [json.dumps(list(found))])
     else:
         totals = count_queries.counts(db, sql, wanted)
         few = _is_few(totals, every, limit)
-        condition = job_filters.where(wanted, unindexed=not few)
+        condition = job_filters.where(db, sql, wanted, unindexed=not few)
     jobs = _Reading(db, sql, condition, sorting, few=few).jobs(limit + 1)
     more = sorting.place_of(jobs[limit - 1]) if len(jobs) > limit else None
     shown = job_queries.with_details(db, sql, jobs[:limit])
@@ -74,12 +67,22 @@ def _is_few(totals: dict[JobState, int], every: int, limit: int) -> bool:
     return matching < SORTED_AT_LEAST or matching**2 < limit * every
 
 
-def _looked_through(
-    db: sqlite3.Connection, sql: Statements, wanted: JobFilter
-) -> dict[int, str]:
+def _looked_through(db: Connection, sql: Dialect, wanted: JobFilter) -> dict[int, str]:
     """Return the state of each job that matches, by looking at all that may."""
-    where, values = job_filters.where(wanted)
+    where, values = job_filters.where(db, sql, wanted)
     return dict(db.execute(sql["matching_states"].format(where=where), values))
+
+
+def _columns(sql: Dialect) -> dict[SortKey, str]:
+    """Return what each order is sorted by, as SQL."""
+    return {
+        SortKey.ID: "j.id",
+        SortKey.NAME: "j.name",
+        SortKey.STARTED: sql.started,
+        SortKey.ENDED: "j.finished_at",
+        SortKey.DURATION: f"j.finished_at - {sql.started}",
+        SortKey.PRIORITY: "j.priority",
+    }
 
 
 class _Reading:
@@ -87,8 +90,8 @@ class _Reading:
 
     def __init__(
         self,
-        db: sqlite3.Connection,
-        sql: Statements,
+        db: Connection,
+        sql: Dialect,
         condition: Condition,
         sorting: Sorting,
         *,
@@ -99,7 +102,13 @@ class _Reading:
         self._condition = condition
         self._sorting = sorting
         self._few = few
-        self._column, self._index = _COLUMNS[sorting.key]
+        self._column = _columns(sql)[sorting.key]
+        self._indexed, self._bound = self._column, "?"
+        if sorting.key is SortKey.NAME:
+            self._indexed, self._bound = map(sql.prefix_of, (self._column, "?"))
+        self._hidden = sql.unindexed if few else ""
+        index = _INDEXES.get(sorting.key)
+        self._index = "" if index is None else sql.by_index(index)
 
     def jobs(self, limit: int) -> list[Job]:
         """Read those with a value, and then those without one."""
@@ -117,11 +126,14 @@ class _Reading:
             value, number = self._sorting.place
             after = "<" if descending else ">"
             where += (
-                f" AND {column} {after}= ? AND ({column} {after} ? OR j.id {after} ?)"
+                f" AND {self._indexed} {after}= {self._bound} AND ({column} {after} ?"
+                f" OR {column} = ? AND j.id {after} ?)"
             )
-            values = [value, value, number]
+            values = [value, value, value, number]
         way = "DESC" if descending else "ASC"
-        order = f"{'+' if self._few else ''}({column}) {way}, j.id {way}"
+        columns = dict.fromkeys((self._indexed, column))
+        terms = (f"{self._hidden}({one}) {way}" for one in columns)
+        order = ", ".join((*terms, f"j.id {way}"))
         index = "" if self._few else self._index
         return self._read(index, (where, values), order, limit)
 
@@ -133,7 +145,7 @@ class _Reading:
         place = self._sorting.place
         if place is not None and place[0] is None:
             where, values = f"{where} AND j.id < ?", [place[1]]
-        order = f"{'+' if self._few else ''}j.id DESC"
+        order = f"{self._hidden}j.id DESC"
         return self._read("" if self._few else index, (where, values), order, limit)
 
     def _read(

@@ -1,6 +1,5 @@
 """Attempts of jobs that have ended, a page at a time: who held what, for how long."""
 
-import sqlite3
 from operator import attrgetter
 
 import msgspec
@@ -9,7 +8,7 @@ from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.resources import Allocation
 from grass.store.bodies import from_json
 from grass.store.interface import AttemptSpan
-from grass.store.sqlite.rows import Row
+from grass.store.sql.dialect import Connection, Row
 
 _LATEST = 2**62
 _place = attrgetter("job_finished_at", "job", "number")
@@ -25,7 +24,7 @@ class _Body(msgspec.Struct, gc=False):
 
 
 def page(
-    db: sqlite3.Connection,
+    db: Connection,
     statement: str,
     at: int,
     limit: int,

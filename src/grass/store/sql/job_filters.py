@@ -5,7 +5,6 @@ statistics SQLite may take another one, and sort all jobs that match for a short
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -13,21 +12,13 @@ from msgspec.structs import replace
 from grass.model.jobs.lifecycle import UNFINISHED, JobState
 from grass.model.selectors import Selection
 from grass.store.interface import JobFilter, Order
+from grass.store.sql.dialect import Condition, Connection, Dialect
 
 _LAST = """SELECT k.id FROM jobs AS k WHERE NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE k.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY k.id DESC LIMIT 1"""
-_IN_RANGES = """j.id IN (
-    SELECT k.id FROM json_each(?) AS r INNER JOIN jobs AS k
-    ON k.id BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
-)"""
-_NAME = """CASE WHEN instr(j.name, '{') = 0 THEN j.name
-    ELSE filled_name(j.name, j.id, j.array_index, j.body) END"""
-"""A job's own name; the column has the one that members of its array share."""
 FEW_RANGES = 8
 """More ranges of ids than these are a table that is joined."""
-_PLAIN = re.compile(r"[\w @:/=,-]+\Z", re.ASCII)
-"""A pattern that is a text to find, which the database does by itself."""
 _OF_NONE = "j.array IS NULL"
 WAITING = "j.state IN ('held', 'waiting', 'queued')"
 """As the index `jobs_next` has it, which is used only where this is said."""
@@ -60,7 +51,7 @@ def has_pattern(selections: Iterable[Selection]) -> bool:
     return any(one.name is not None for one in selections)
 
 
-def index(wanted: JobFilter) -> str:
+def index(sql: Dialect, wanted: JobFilter) -> str:
     """Return which index a page is read by, as SQL."""
     has_ids = any(one.ids is not None or one.last for one in wanted.selections)
     name = None
@@ -71,7 +62,7 @@ def index(wanted: JobFilter) -> str:
         name = "jobs_next" if _is_waiting(wanted) else None
     elif wanted.order is Order.NEXT and len(wanted.states) == 1:
         name = None if has_ids else "jobs_state"
-    return "" if name is None else f"INDEXED BY {name}"
+    return "" if name is None else sql.by_index(name)
 
 
 def _is_waiting(wanted: JobFilter) -> bool:
@@ -115,35 +106,39 @@ def _by_state(one: Selection) -> list[Selection]:
     return [Selection(state=state) for state in sorted(UNFINISHED)]
 
 
-def where(wanted: JobFilter, *, unindexed: bool = False) -> tuple[str, list[object]]:
+def where(
+    db: Connection, sql: Dialect, wanted: JobFilter, *, unindexed: bool = False
+) -> Condition:
     """Return a filter as a condition on jobs `j`, and its values.
 
     `unindexed` keeps the columns that it names from being looked up in an index.
     """
     clauses, values = ["TRUE"], list[object]()
-    for condition, of_condition in _conditions(wanted, unindexed):
+    for condition, of_condition in _conditions(db, sql, wanted, unindexed):
         clauses.append(condition)
         values += of_condition
     return " AND ".join(clauses), values
 
 
 def _conditions(
-    wanted: JobFilter, unindexed: bool
-) -> Iterator[tuple[str, list[object]]]:
+    db: Connection, sql: Dialect, wanted: JobFilter, unindexed: bool
+) -> Iterator[Condition]:
     # The order of ending has an index of its own, and there may be a million jobs in a
     # queue but few in a state: a plus keeps SQLite from choosing another index.
     finished = wanted.order is Order.FINISHED
-    hidden = "+" if finished or unindexed else ""
+    hidden = sql.unindexed if finished or unindexed else ""
     if wanted.states:
         yield f"{hidden}j.state IN ({_quoted(wanted.states)})", []
-    plus = "+" if wanted.states else hidden
+    plus = sql.unindexed if wanted.states else hidden
     columns = {name: f"{plus}j.{name} = ?" for name in ("queue", "project", "owner")}
-    columns |= {"name": f"{_NAME} = ?", "before": "j.id < ?", "after": "j.id > ?"}
+    columns |= {"before": "j.id < ?", "after": "j.id > ?"}
     for name, condition in columns.items():
         if (value := getattr(wanted, name)) is not None:
             yield condition, [value]
+    if wanted.name is not None:
+        yield sql.is_named(db, wanted.name)
     if wanted.selections:
-        yield any_of(wanted.selections)
+        yield any_of(db, sql, wanted.selections)
     if wanted.array is not None:
         yield ("j.array = ?", [wanted.array]) if wanted.array else (_OF_NONE, [])
     if finished:
@@ -152,19 +147,19 @@ def _conditions(
         yield WAITING, []
 
 
-def any_of(selections: Iterable[Selection]) -> tuple[str, list[object]]:
+def any_of(db: Connection, sql: Dialect, selections: Iterable[Selection]) -> Condition:
     """Make one condition of many selectors; ids by the thousand are one list."""
     clauses, values, ranges = list[str](), list[object](), list[tuple[int, int]]()
     for selection in selections:
         if selection.ids is not None:
             ranges.append(selection.ids)
             continue
-        clause, value = _clause(selection)
+        clause, value = _clause(db, sql, selection)
         clauses.append(clause)
         values += value
     merged = _merged(ranges)
     if len(merged) > FEW_RANGES:
-        clauses.append(_IN_RANGES)
+        clauses.append(sql.in_ranges)
         values.append(json.dumps(merged))
     else:
         clauses += ["j.id BETWEEN ? AND ?"] * len(merged)
@@ -182,7 +177,7 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _clause(selection: Selection) -> tuple[str, list[object]]:
+def _clause(db: Connection, sql: Dialect, selection: Selection) -> Condition:
     if selection.last:
         return f"j.id = ({_LAST})", []
     if selection.unfinished:
@@ -191,9 +186,7 @@ def _clause(selection: Selection) -> tuple[str, list[object]]:
         value = getattr(selection, column)
         if value is not None:
             return f"j.{column} = ?", [str(value)]
-    if _PLAIN.match(selection.name or ""):
-        return f"INSTR({_NAME}, ?) > 0", [selection.name]
-    return f"{_NAME} REGEXP ?", [selection.name]
+    return sql.has_name_like(db, selection.name or "")
 
 
 def _quoted(states: object) -> str:

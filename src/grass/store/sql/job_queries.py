@@ -1,18 +1,16 @@
 """Queries for users: pages of jobs, details, selections, the journal."""
 
 import json
-import sqlite3
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 
-from grass.model import selectors
 from grass.model.jobs.job import Job
 from grass.model.selectors import Selection
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Order
-from grass.store.sqlite import job_filters, rows
-from grass.store.sqlite.statements import Statements
+from grass.store.sql import job_filters, rows
+from grass.store.sql.dialect import Connection, Dialect
 
 _ORDERS = {
     Order.NEWEST: "j.id DESC",
@@ -21,33 +19,28 @@ _ORDERS = {
     Order.FINISHED: "j.finished_at DESC, j.id DESC",
 }
 
+_AMONG = "j.id IN (SELECT CAST(value AS BIGINT) FROM @list)"
 _EVENTS_OF = """seq IN (
     SELECT e.seq FROM events AS e WHERE e.job = ?
     UNION SELECT c.seq FROM (
-        SELECT e.seq, e.data FROM events AS e INDEXED BY events_enqueued
+        SELECT e.seq, e.data FROM events AS e @by_index(events_enqueued)
         WHERE e.kind = 'enqueued' AND e.job <= ? ORDER BY e.job DESC LIMIT 1
-    ) AS c WHERE JSON_EXTRACT(c.data, '$.last') >= ?
+    ) AS c WHERE {last} >= ?
 )"""
 """Events that name the job, and the one of the call that added it with others."""
-_OF_KINDS = "+kind IN (SELECT value FROM json_each(?))"
+_OF_KINDS = "{unindexed}kind IN (SELECT value FROM @list)"
 """Without the index of kinds: a job has few events."""
 
 
-def add_functions(db: sqlite3.Connection) -> None:
-    """Add the functions that selectors need to a connection."""
-    db.create_function("regexp", 2, selectors.matches, deterministic=True)
-    db.create_function("filled_name", 4, rows.filled_name_of, deterministic=True)
-
-
 def page(
-    db: sqlite3.Connection, sql: Statements, wanted: JobFilter, limit: int
+    db: Connection, sql: Dialect, wanted: JobFilter, limit: int
 ) -> list[JobDetails]:
     """Read one page of jobs with their specs and attempts."""
     found: dict[int, Job] = {}
     for part in job_filters.parts(wanted):
-        where, values = job_filters.where(part)
+        where, values = job_filters.where(db, sql, part)
         statement = sql["read_jobs"].format(
-            index=job_filters.index(part), where=where, order=_ORDERS[wanted.order]
+            index=job_filters.index(sql, part), where=where, order=_ORDERS[wanted.order]
         )
         some = rows.jobs_from(db.execute(statement, (*values, limit)))
         found.update((job.id, job) for job in some)
@@ -60,32 +53,28 @@ def page(
     return with_details(db, sql, jobs[:limit])
 
 
-def details(
-    db: sqlite3.Connection, sql: Statements, ids: list[int]
-) -> list[JobDetails]:
+def details(db: Connection, sql: Dialect, ids: list[int]) -> list[JobDetails]:
     """Read these jobs, those that exist, in order of id."""
     return with_details(db, sql, jobs_by_id(db, sql, ids))
 
 
-def jobs_by_id(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[Job]:
+def jobs_by_id(db: Connection, sql: Dialect, ids: list[int]) -> list[Job]:
     """Read these jobs alone, those that exist, in order of id."""
     statement = sql["read_jobs"].format(
-        index="", where="j.id IN (SELECT value FROM json_each(?))", order="j.id ASC"
+        index="", where=sql.of(_AMONG), order="j.id ASC"
     )
     found = db.execute(statement, (json.dumps(ids), len(ids)))
     return list(rows.jobs_from(found))
 
 
-def select(
-    db: sqlite3.Connection, sql: Statements, selections: list[Selection]
-) -> list[int]:
+def select(db: Connection, sql: Dialect, selections: list[Selection]) -> list[int]:
     """Return the ids of all jobs that any of the selections matches."""
-    where, values = job_filters.any_of(selections)
+    where, values = job_filters.any_of(db, sql, selections)
     statement = sql["select_ids"].format(where=where)
     return [row[0] for row in db.execute(statement, values)]
 
 
-def dependents(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[int]:
+def dependents(db: Connection, sql: Dialect, ids: list[int]) -> list[int]:
     """Return the cancelled jobs that had waited for these, directly or by others."""
     by_spec: dict[int, list[int]] = {}
     for job, spec in db.execute(sql["cancelled_dependents"]):
@@ -106,19 +95,21 @@ def dependents(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[
 
 
 def events(
-    db: sqlite3.Connection,
-    sql: Statements,
+    db: Connection,
+    sql: Dialect,
     wanted: tuple[int, int | None, tuple[str, ...]],
     limit: int,
 ) -> list[StoredEvent]:
     """Read the journal: after a line, of a job, of some kinds."""
     after, job, kinds = wanted
     read = partial(_events, db, sql, limit)
-    if job is not None and kinds:
-        where = f"seq > ? AND {_EVENTS_OF} AND {_OF_KINDS}"
-        return read(where, after, job, job, job, json.dumps(kinds))
     if job is not None:
-        return read(f"seq > ? AND {_EVENTS_OF}", after, job, job, job)
+        of_job = sql.of(_EVENTS_OF).format(last=sql.number_in("c.data", "last"))
+        where, values = f"seq > ? AND {of_job}", [after, job, job, job]
+        if kinds:
+            of_kinds = sql.of(_OF_KINDS).format(unindexed=sql.unindexed)
+            return read(f"{where} AND {of_kinds}", *values, json.dumps(kinds))
+        return read(where, *values)
     if not kinds:
         return read("seq > ?", after)
     # By the index each kind is in order, several of them are not.
@@ -127,15 +118,13 @@ def events(
 
 
 def _events(
-    db: sqlite3.Connection, sql: Statements, limit: int, where: str, *values: object
+    db: Connection, sql: Dialect, limit: int, where: str, *values: object
 ) -> list[StoredEvent]:
     statement = sql["read_events"].format(where=where)
     return [StoredEvent(*row) for row in db.execute(statement, (*values, limit))]
 
 
-def with_details(
-    db: sqlite3.Connection, sql: Statements, jobs: list[Job]
-) -> list[JobDetails]:
+def with_details(db: Connection, sql: Dialect, jobs: list[Job]) -> list[JobDetails]:
     """Add to jobs their specs and attempts."""
     ids = json.dumps([job.id for job in jobs])
     spec_ids = json.dumps(sorted({job.spec for job in jobs}))

@@ -6,7 +6,6 @@ read all columns of each would take most of a restart. So after some equal jobs,
 database is asked how far that goes, and of the others only id and index are read.
 """
 
-import sqlite3
 from collections.abc import Callable, Generator, Iterator
 from operator import attrgetter
 from typing import TypeVar
@@ -19,8 +18,8 @@ from grass.model.queue import Queue
 from grass.store.bodies import json_text
 from grass.store.changes import AnsweredCall, Env
 from grass.store.interface import Snapshot
-from grass.store.sqlite import rows
-from grass.store.sqlite.statements import Statements
+from grass.store.sql import rows
+from grass.store.sql.dialect import Connection, Dialect
 
 T = TypeVar("T")
 
@@ -28,14 +27,11 @@ LONG = 1000
 """After so many equal jobs it is worth asking how many more there are."""
 
 
-def discard_incomplete(
-    db: sqlite3.Connection, sql: Statements, calls_since: int
-) -> None:
+def discard_incomplete(db: Connection, sql: Dialect, calls_since: int) -> None:
     """Remove jobs whose enqueue was not completed, and expired answers.
 
     The ids of such jobs are free again, unless others came after them.
     """
-    db.execute("BEGIN IMMEDIATE")
     db.execute(sql["expire_calls"], (calls_since,))
     db.execute(sql["drop_arriving_jobs"])
     last = known = int(dict(db.execute(sql["load_meta"]))["last_job"])
@@ -46,10 +42,9 @@ def discard_incomplete(
     if db.execute(sql["drop_arrivals"]).rowcount:
         db.execute(sql["remove_unused_specs"])
         db.execute(sql["remove_unused_envs"])
-    db.execute("COMMIT")
 
 
-def snapshot(db: sqlite3.Connection, sql: Statements, calls_since: int) -> Snapshot:
+def snapshot(db: Connection, sql: Dialect, calls_since: int) -> Snapshot:
     """Read all that a broker needs."""
     meta = dict(db.execute(sql["load_meta"]))
     last_spec, last_env = db.execute(sql["largest_ids"]).fetchone()
@@ -84,7 +79,7 @@ def snapshot(db: sqlite3.Connection, sql: Statements, calls_since: int) -> Snaps
     )
 
 
-def _queues(db: sqlite3.Connection, sql: Statements) -> list[Queue]:
+def _queues(db: Connection, sql: Dialect) -> list[Queue]:
     found = _bodies(db, sql["load_queues"], rows.queue_from)
     queues = {queue.name: queue for queue in sorted(found, key=_age)}
     for queue, worker, body in db.execute(sql["load_views"]):
@@ -92,9 +87,7 @@ def _queues(db: sqlite3.Connection, sql: Statements) -> list[Queue]:
     return list(queues.values())
 
 
-def _bodies(
-    db: sqlite3.Connection, statement: str, read: Callable[[str, str], T]
-) -> list[T]:
+def _bodies(db: Connection, statement: str, read: Callable[[str, str], T]) -> list[T]:
     return [read(key, body) for key, body in db.execute(statement)]
 
 
@@ -102,26 +95,24 @@ def _age(one: Queue | Token) -> tuple[int, str]:
     return one.created_at, one.name
 
 
-def _specs(db: sqlite3.Connection, sql: Statements, ids: set[int]) -> dict[int, Spec]:
+def _specs(db: Connection, sql: Dialect, ids: set[int]) -> dict[int, Spec]:
     found = db.execute(sql["read_specs"], (json_text(sorted(ids)),))
     return {number: rows.spec_from(number, body) for number, body in found}
 
 
-def _envs(db: sqlite3.Connection, sql: Statements, ids: set[int | None]) -> list[Env]:
+def _envs(db: Connection, sql: Dialect, ids: set[int | None]) -> list[Env]:
     wanted = json_text(sorted(number for number in ids if number is not None))
     return [Env(*row) for row in db.execute(sql["read_envs"], (wanted,))]
 
 
-def _ends(
-    db: sqlite3.Connection, sql: Statements, jobs: set[int]
-) -> dict[int, JobState]:
+def _ends(db: Connection, sql: Dialect, jobs: set[int]) -> dict[int, JobState]:
     """Read how those of these jobs ended that have."""
     found = db.execute(sql["states_of"], (json_text(sorted(jobs)),))
     states = {job: JobState(state) for job, state in found}
     return {job: state for job, state in states.items() if state in ENDED}
 
 
-def unfinished(db: sqlite3.Connection, sql: Statements) -> list[Job]:
+def unfinished(db: Connection, sql: Dialect) -> list[Job]:
     """Read the jobs that have not ended, in the order of their ids."""
     jobs: list[Job] = []
     for state in UNFINISHED:
@@ -131,7 +122,7 @@ def unfinished(db: sqlite3.Connection, sql: Statements) -> list[Job]:
     return jobs
 
 
-def _untouched(db: sqlite3.Connection, sql: Statements, state: str) -> Iterator[Job]:
+def _untouched(db: Connection, sql: Dialect, state: str) -> Iterator[Job]:
     """Read jobs that have no body."""
     after: int | None = 0
     while after is not None:
@@ -153,9 +144,7 @@ def _until_alike(jobs: Iterator[Job]) -> Generator[Job, None, Job | None]:
     return None
 
 
-def _rest(
-    db: sqlite3.Connection, sql: Statements, last: Job
-) -> Generator[Job, None, int | None]:
+def _rest(db: Connection, sql: Dialect, last: Job) -> Generator[Job, None, int | None]:
     """Give the jobs that follow on one and are like it; return the last of them."""
     common, state = last.common, last.state
     values = rows.common_row(common)

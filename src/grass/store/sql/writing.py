@@ -1,18 +1,15 @@
 """Writing the changes of one transaction: a statement for each kind of change."""
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from grass.store.changes import Changes
-from grass.store.sqlite import rows
-from grass.store.sqlite.job_counts import Arriving, Counting
-from grass.store.sqlite.statements import Statements
+from grass.store.sql import rows
+from grass.store.sql.dialect import Connection, Dialect, Row
+from grass.store.sql.job_counts import Arriving, Counting
 
 
-def write(
-    db: sqlite3.Connection, sql: Statements, changes: Changes, arriving: Arriving
-) -> None:
+def write(db: Connection, sql: Dialect, changes: Changes, arriving: Arriving) -> None:
     """Execute what writes these changes, inside a transaction of the caller."""
     counting = Counting(db, sql, changes, arriving)
     for statement, values_of, row in _WRITES:
@@ -28,31 +25,31 @@ def write(
     counting.write()
 
 
-def _columns(values: Iterable[int]) -> Iterable[rows.Row]:
+def _columns(values: Iterable[int]) -> Iterable[Row]:
     return ((value,) for value in values)
 
 
-def _key(value: object) -> rows.Row:
+def _key(value: object) -> Row:
     return (value,)
 
 
-def _same(row: rows.Row) -> rows.Row:
+def _same(row: Row) -> Row:
     return row
 
 
-def _functions(changes: Changes) -> list[rows.Row]:
+def _functions(changes: Changes) -> list[Row]:
     """Return the specs that call a function, each with its blob."""
     tasks = ((number, spec.task) for number, spec in changes.specs.items())
     return [(number, task.function) for number, task in tasks if task is not None]
 
 
-def _arguments(changes: Changes) -> list[rows.Row]:
+def _arguments(changes: Changes) -> list[Row]:
     """Return the jobs whose arguments are a blob, each with its blob."""
     jobs = changes.jobs.values()
     return [(job.id, job.arguments_blob) for job in jobs if job.arguments_blob]
 
 
-_WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., rows.Row]]]
+_WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., Row]]]
 _WRITES = [
     ("save_meta", lambda changes: changes.meta.items(), _same),
     ("add_env", lambda changes: changes.envs, _same),

@@ -6,7 +6,6 @@ changes the jobs. Jobs that still arrive are counted when all of them have arriv
 """
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
@@ -14,7 +13,7 @@ from itertools import groupby
 from grass.model.jobs.job import Common, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.store.changes import Changes
-from grass.store.sqlite.statements import Statements
+from grass.store.sql.dialect import Connection, Dialect
 
 Key = tuple[str, int, str, str, str]
 """State, array, queue, project and owner; array 0 has the jobs of none."""
@@ -57,8 +56,8 @@ class Counting:
 
     def __init__(
         self,
-        db: sqlite3.Connection,
-        sql: Statements,
+        db: Connection,
+        sql: Dialect,
         changes: Changes,
         arriving: Arriving,
     ) -> None:

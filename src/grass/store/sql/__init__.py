@@ -1,0 +1,1 @@
+"""SQL that every database of ours takes, and the values around it."""
