@@ -1,16 +1,24 @@
-"""The engines that the contract holds for: a fake, and a real Slurm of three nodes."""
+"""The engines that the contract holds for.
+
+A fake, a real Slurm of three nodes, and templates: around the commands of that Slurm,
+and around a queue of this host.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import Provider
 from grass.engines.slurm import Slurm
+from tests.engines import templates
 from tests.support.fake_engine import FakeEngine
+from tests.support.local_queue import HUNG
 from tests.support.slurm import SlurmCluster, missing_programs
 
 HUNG_LIMIT_S = 0.5
@@ -39,12 +47,29 @@ def slurm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmClu
         cluster.stop()
 
 
-@pytest.fixture(params=["fake", "slurm"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    if request.param == "slurm":
-        yield from slurm_engine(request.getfixturevalue("slurm_cluster"))
-    else:
+@pytest.fixture(params=["fake", "slurm", "slurm-template", "queue-template"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    if request.param == "fake":
         yield from fake_engine()
+    elif request.param == "queue-template":
+        yield from queue_engine(tmp_path)
+    else:
+        made: Callable[[EngineCommands], Provider] = Slurm
+        if request.param == "slurm-template":
+            made = partial(CommandEngine, template=templates.template(templates.SLURM))
+        yield from slurm_engine(request.getfixturevalue("slurm_cluster"), made)
+
+
+def queue_engine(tmp_path: Path) -> Iterator[Engine]:
+    folder = tmp_path / "queue"
+    folder.mkdir()
+    template = templates.template(templates.queue_text(folder))
+    yield Engine(
+        CommandEngine(EngineCommands(), template),
+        CommandEngine(EngineCommands(limit_s=HUNG_LIMIT_S), template),
+        (folder / HUNG).touch,
+        (folder / HUNG).unlink,
+    )
 
 
 def fake_engine() -> Iterator[Engine]:
@@ -57,10 +82,12 @@ def fake_engine() -> Iterator[Engine]:
     fake.stop()
 
 
-def slurm_engine(cluster: SlurmCluster) -> Iterator[Engine]:
+def slurm_engine(
+    cluster: SlurmCluster, made: Callable[[EngineCommands], Provider]
+) -> Iterator[Engine]:
     yield Engine(
-        Slurm(EngineCommands(environment=cluster.environment)),
-        Slurm(EngineCommands(environment=cluster.environment, limit_s=HUNG_LIMIT_S)),
+        made(EngineCommands(environment=cluster.environment)),
+        made(EngineCommands(environment=cluster.environment, limit_s=HUNG_LIMIT_S)),
         lambda: cluster.signal_controller(signal.SIGSTOP),
         lambda: cluster.signal_controller(signal.SIGCONT),
     )

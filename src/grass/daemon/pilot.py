@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from types import FrameType
+from typing import Any
 
 ALLOTTED = "GRASS_ALLOTTED"
 """Cores and MiB that the engine has given, which the worker does not exceed."""
@@ -26,16 +27,19 @@ def main(path: str) -> int:
     home = tempfile.mkdtemp(prefix="grass-pilot-")
     try:
         _write(os.path.join(home, "brokers.json"), json.dumps(told["known"]))
-        return _run(home, told["words"])
+        return _run(home, told)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(home: str, words: list[str]) -> int:
+def _run(home: str, told: dict[str, Any]) -> int:
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     command = [sys.executable, "-I", os.path.join(root, "__main__.py"), "daemon"]
-    environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted()}
-    with subprocess.Popen([*command, *words], env=environment) as process:
+    environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
+    if not told["gpus"]:
+        # Many engines leave every GPU of a host visible to jobs that asked for none.
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    with subprocess.Popen([*command, *told["words"]], env=environment) as process:
 
         def stop(number: int, _frame: FrameType | None) -> None:
             process.send_signal(number)
@@ -45,10 +49,14 @@ def _run(home: str, words: list[str]) -> int:
         return process.wait()
 
 
-def _allotted() -> str:
-    """Return what Slurm gave, as `cores,MiB`; either may be empty."""
-    cores = os.environ.get("SLURM_CPUS_ON_NODE", "")
-    return f"{cores},{os.environ.get('SLURM_MEM_PER_NODE', '')}"
+def _allotted(told: dict[str, Any]) -> str:
+    """Return what the engine gave, as `cores,MiB`; either may be empty.
+
+    Slurm says it. Of other engines it is what they were asked for.
+    """
+    cores = os.environ.get("SLURM_CPUS_ON_NODE", told["cpus"])
+    memory = os.environ.get("SLURM_MEM_PER_NODE", told["memory_mib"] or "")
+    return f"{cores},{memory}"
 
 
 def _write(path: str, text: str) -> None:

@@ -15,6 +15,7 @@ from grass.broker.shell.service import Broker
 from grass.client.json_codec import encoded
 from grass.client.private_files import replace_private
 from grass.daemon import pilot
+from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest, Provider
 from grass.engines.slurm import Slurm
@@ -34,9 +35,12 @@ def pool_runner(broker: Broker, tcp: TcpEndpoint | None) -> PoolRunner:
 
 def provider_of(pool: Pool) -> Provider:
     """Return the engine of a pool."""
-    if pool.engine != "slurm":
-        raise Refused(f"there is no engine `{pool.engine}`", "engines: slurm")
-    return Slurm(EngineCommands(pool.submit_prefix), pool.omitted)
+    commands = EngineCommands(pool.submit_prefix)
+    if pool.engine == "slurm":
+        return Slurm(commands, pool.omitted)
+    if pool.engine == "command" and pool.template is not None:
+        return CommandEngine(commands, pool.template)
+    raise Refused(f"there is no engine `{pool.engine}`", "engines: slurm, command")
 
 
 class PilotFiles:
@@ -82,7 +86,14 @@ class PilotFiles:
         }
         lease = f"--lease={PILOT_LEASE_S:g}s"
         words = ["--no-broker", f"--label={pool.label}", "--on-disconnect=stop", lease]
-        text = encoded({"known": [known], "words": words}).decode("ascii")
+        told = {
+            "known": [known],
+            "words": words,
+            "cpus": pool.cpus,
+            "memory_mib": pool.memory_mib,
+            "gpus": pool.gpus,
+        }
+        text = encoded(told).decode("ascii")
         replace_private(str(_folder(pool) / mark), text)
 
     def forget(self, pool: Pool, mark: str) -> None:

@@ -18,6 +18,7 @@ from grass.errors import CannotAsk
 DEFAULT_LIMIT_S = 30.0
 _MOST_WORDS = 500
 """In characters: how much of what a program prints goes into a message."""
+_SSH_FAILED = 255
 
 
 class Answer(NamedTuple):
@@ -76,16 +77,30 @@ class EngineCommands:
         finally:
             await _end(process)
         assert process.returncode is not None
-        return Answer(
+        answer = Answer(
             process.returncode,
             output.decode(errors="replace"),
             errors.decode(errors="replace"),
         )
+        if self._broke_off(answer):
+            raise CannotAsk(answer.words)
+        return answer
+
+    def _broke_off(self, answer: Answer) -> bool:
+        """Tell whether a program ended without saying what it did.
+
+        A signal killed it, or the connection of `ssh` failed, which is its code 255.
+        """
+        return answer.code < 0 or (answer.code == _SSH_FAILED and self._is_remote)
+
+    @property
+    def _is_remote(self) -> bool:
+        return bool(self._prefix) and os.path.basename(self._prefix[0]) == "ssh"
 
     def _words(self, words: Sequence[str]) -> tuple[str, ...]:
         if not self._prefix:
             return tuple(words)
-        if os.path.basename(self._prefix[0]) == "ssh":
+        if self._is_remote:
             return (*self._prefix, shlex.join(words))
         return (*self._prefix, *words)
 

@@ -16,6 +16,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from grass.engines.engine_commands import Answer, EngineCommands
+from grass.engines.listing import by_mark
 from grass.engines.provider import PilotRequest
 from grass.errors import CannotAsk, EngineRefusal
 from grass.model.pools import PilotReport, PilotState
@@ -118,16 +119,8 @@ class Slurm:
         answer = await self._commands.run("squeue", *words)
         if answer.code:
             raise CannotAsk(answer.words)
-        found: dict[str, PilotReport] = {}
-        for line in answer.output.splitlines():
-            report = _report(line)
-            if report is not None:
-                known = found.get(report.mark)
-                found[report.mark] = report if known is None else _both(known, report)
-        absent = {
-            mark: PilotReport(mark=mark, state=PilotState.ABSENT) for mark in marks
-        }
-        return absent | {mark: found[mark] for mark in marks if mark in found}
+        reports = map(_report, answer.output.splitlines())
+        return by_mark((one for one in reports if one is not None), marks)
 
     async def cancel(self, engine_ids: Sequence[str]) -> None:
         """Cancel jobs; Slurm says nothing of those that it does not know."""
@@ -199,16 +192,3 @@ def _report(line: str) -> PilotReport | None:
 
 def _said(text: str) -> str:
     return "" if text in _NOT_SAID else text
-
-
-def _both(one: PilotReport, other: PilotReport) -> PilotReport:
-    """Merge two jobs with one mark: one of them is what a refused submit left."""
-    alive = [report for report in (one, other) if report.state != PilotState.ENDED]
-    if len(alive) == 1:
-        return alive[0]
-    if not alive:
-        return max(one, other, key=lambda report: int(report.engine_id))
-    ids = f"{one.engine_id} and {other.engine_id}"
-    return PilotReport(
-        mark=one.mark, state=PilotState.UNKNOWN, reason=f"jobs {ids} have one mark"
-    )

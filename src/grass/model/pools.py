@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from grass.model.amount_text import WHOLE
+from grass.model.command_templates import CommandTemplate
 from grass.model.resources import Capacity
 
 
@@ -83,6 +84,8 @@ class Pool(msgspec.Struct, kw_only=True):
     """Options that the site refuses."""
     submit_prefix: tuple[str, ...] = ()
     """What the engine's programs are run with: `ssh login1`."""
+    template: CommandTemplate | None = None
+    """The commands of the engine `command`."""
     folder: str = ""
     """Where pilots find their tokens and write output; "": in the user's home."""
     seed: str = ""

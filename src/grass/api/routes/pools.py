@@ -14,6 +14,7 @@ from grass.broker.core.pools.requests import AddPool, RemovePool, SetPoolPaused
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import Refused
+from grass.model import command_templates
 from grass.model.pools import Pilot, Pool
 from grass.model.times import rfc3339
 from grass.queries.documents import PilotReply, PoolReply, PoolsReply
@@ -30,6 +31,8 @@ async def add(request: Request, body: PoolBody) -> Done:
     context = context_of(request)
     if context.pools is None:
         raise Refused("this daemon has no queue, so it has no pools")
+    if body.template is not None:
+        command_templates.check(body.template)
     who, now = actor(request), context.broker.now_us()
     pool = Pool(
         **{name: getattr(body, name) for name in body.__struct_fields__},

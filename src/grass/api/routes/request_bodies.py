@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from grass.keeper.input_pieces import LARGEST_PIECE
 from grass.model.access import DEFAULT_ROLE
+from grass.model.command_templates import CommandTemplate
 from grass.model.field_readers import (
     LARGEST_WINDOW,
     LONGEST_JOB_TYPE,
@@ -327,6 +328,7 @@ class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     setup: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
     submit_prefix: tuple[str, ...] = ()
+    template: CommandTemplate | None = None
     folder: str = ""
 
 

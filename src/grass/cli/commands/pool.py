@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import os
-
 from grass.cli.parsing.options import (
     BROKER,
     JSON,
     Command,
-    Option,
     Values,
     at_most,
     one_word,
@@ -17,9 +13,9 @@ from grass.cli.parsing.options import (
     refuse_options_of,
     subcommand,
 )
+from grass.cli.parsing.pool_options import ADDING, pool_body
 from grass.cli.printing.streams import print_document, say
 from grass.client.client import Client
-from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,25 +23,9 @@ if TYPE_CHECKING:
 
     from grass.client.json_codec import Document
 
-ADDING = (
-    Option("--slurm", about="ask Slurm, with `sbatch`"),
-    Option("--max-workers", "N", "never have more workers of it than this"),
-    Option("--time", "TIME", "how long Slurm lets a worker run"),
-    Option("--idle", "TIME", "a worker without a job leaves after this (5m)"),
-    Option("--partition", "NAME", "the partition of Slurm to ask in"),
-    Option("--cpus", "N", "cores of each worker (1)"),
-    Option("--gpus", "N", "GPUs of each worker (0)"),
-    Option("--memory", "SIZE", "memory of each worker (what the site gives)"),
-    Option("--option", "OPTION", "an option of the site's own; repeatable"),
-    Option("--setup", "LINE", "a shell line before the worker starts; repeatable"),
-    Option("--omit", "OPTION", "an option that the site refuses; repeatable"),
-    Option("--submit-prefix", "WORDS", "run `sbatch` behind these: 'ssh login1'"),
-    Option("--folder", "FOLDER", "a folder that workers see too (in your home)"),
-)
 OPTIONS = (*ADDING, BROKER, JSON)
 HEADER = ("POOL", "ENGINE", "WORKERS", "EACH HAS", "STATE")
 PILOT_HEADER = ("POOL", "JOB THERE", "STAGE", "SAYS", "WORKER")
-DEFAULT_IDLE = "5m"
 
 
 def run(words: list[str]) -> int:
@@ -67,53 +47,12 @@ def run(words: list[str]) -> int:
 def _add(values: Values, rest: list[str]) -> int:
     name = one_word(rest, "the pool")
     with Client(broker=values.broker) as client:
-        done = client.add_pool(_body(values, name))
+        done = client.add_pool(pool_body(values, name))
     if values.has("json"):
         print_document({"pool": name, **done})
         return 0
     say(": ".join((f"added {name}", *done["warnings"])))
     return 0
-
-
-def _body(values: Values, name: str) -> Document:
-    import shlex
-
-    from grass.model.durations import seconds
-
-    if not values.has("slurm"):
-        raise UsageError("say which engine the pool is of", "--slurm")
-    most, time = values.whole_number("max_workers"), values.text("time")
-    if most is None or time is None:
-        raise UsageError("a pool needs --max-workers N and --time TIME")
-    partition = values.text("partition")
-    options = [] if partition is None else [f"--partition={partition}"]
-    folder = values.text("folder")
-    return {
-        "name": name,
-        "engine": "slurm",
-        "max_workers": most,
-        "idle_s": seconds(values.text("idle") or DEFAULT_IDLE),
-        "time_limit_s": seconds(time),
-        "cpus": values.whole_number("cpus") or 1,
-        "gpus": values.whole_number("gpus") or 0,
-        "memory_mib": _memory_mib(values),
-        "options": options + values.all("option"),
-        "setup": values.all("setup"),
-        "omitted": values.all("omit"),
-        "submit_prefix": shlex.split(values.text("submit_prefix") or ""),
-        "folder": "" if folder is None else os.path.abspath(folder),
-    }
-
-
-def _memory_mib(values: Values) -> int | None:
-    text = values.text("memory")
-    if text is None:
-        return None
-    from grass.model.amount_text import WHOLE
-    from grass.model.resources import request_from
-
-    ((_, amount),) = request_from(f'{{ram:"{text}"}}')
-    return math.ceil(amount * 1024 / WHOLE)
 
 
 def _show(values: Values, rest: list[str]) -> int:
@@ -217,14 +156,18 @@ COMMAND = Command(
         "[show | add NAME | pause NAME | resume NAME | remove NAME]"
     ),
     about=(
-        "Have Slurm start workers while jobs wait that no worker has room for, and end "
-        "them when they are idle. `add` asks Slurm at once whether it would take such "
-        "a worker. `show` tells of each in Slurm's words. After ten refusals in a row "
-        "a pool is paused. `enqueue --pool NAME` is for jobs of one pool alone."
+        "Have a cluster's scheduler start workers while jobs wait that no worker has "
+        "room for, and end them when they are idle. `add` asks it at once whether it "
+        "would take such a worker. `show` tells of each in the scheduler's words. "
+        "After ten refusals in a row a pool is paused. `enqueue --pool NAME` is for "
+        "jobs of one pool alone. A file may hold any of these options, as "
+        "`max_workers = 8`, and the commands of a scheduler other than Slurm; options "
+        "that are given win."
     ),
     options=OPTIONS,
     examples=(
         "grass pool add uni --slurm --partition gpu --gpus 1 --time 4h --max-workers 8",
+        "grass pool add pbs --template pbs.toml",
         "grass enqueue --pool uni -g 1 -- python train.py",
         "grass pool show",
         "grass pool resume uni",

@@ -79,6 +79,14 @@ class Values:
         """Return every value of an option that may be repeated."""
         return self._given.get(key, [])
 
+    def followed_by(self, later: Values) -> Values:
+        """Return these with others behind them, which win where one counts."""
+        both = Values()
+        for part in (self, later):
+            for key, values in part._given.items():  # noqa: SLF001 -- its own class
+                both._given.setdefault(key, []).extend(values)
+        return both
+
     @property
     def broker(self) -> str | None:
         """The broker that was asked for; None is the usual one."""

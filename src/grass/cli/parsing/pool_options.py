@@ -1,0 +1,101 @@
+"""The options of `grass pool add`, and the request that is made of them."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from grass.cli.parsing.options import Option, Values
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.json_codec import Document
+
+ADDING = (
+    Option("--slurm", about="ask Slurm, with `sbatch`"),
+    Option("--template, --file", "FILE", "read options, or a site's commands, from it"),
+    Option("--max-workers", "N", "never have more workers of it than this"),
+    Option("--time", "TIME", "how long the scheduler lets a worker run"),
+    Option("--idle", "TIME", "a worker without a job leaves after this (5m)"),
+    Option("--partition", "NAME", "the partition of Slurm to ask in"),
+    Option("--cpus", "N", "cores of each worker (1)"),
+    Option("--gpus", "N", "GPUs of each worker (0)"),
+    Option("--memory", "SIZE", "memory of each worker (what the site gives)"),
+    Option("--option", "OPTION", "an option of the site's own; repeatable"),
+    Option("--setup", "LINE", "a shell line before the worker starts; repeatable"),
+    Option("--omit", "OPTION", "an option that the site refuses; repeatable"),
+    Option("--submit-prefix", "WORDS", "run `sbatch` behind these: 'ssh login1'"),
+    Option("--folder", "FOLDER", "a folder that workers see too (in your home)"),
+)
+_DEFAULT_IDLE = "5m"
+_NO_ENGINE = "say which scheduler the pool is of"
+
+
+def pool_body(values: Values, name: str) -> Document:
+    """Return the request that adds a pool, from its file and the options."""
+    template = None
+    path = values.text("file")
+    if path is not None:
+        from grass.cli.parsing.pool_file import read_pool_file
+
+        from_file, template = read_pool_file(path, ADDING)
+        values = from_file.followed_by(values)
+    return {
+        **_shape(values),
+        **_site(values),
+        **_engine(values, template),
+        "name": name,
+    }
+
+
+def _engine(values: Values, template: Document | None) -> Document:
+    if template is not None and values.has("slurm"):
+        raise UsageError("--slurm and a file with commands are two schedulers")
+    if template is not None:
+        return {"engine": "command", "template": template}
+    if not values.has("slurm"):
+        raise UsageError(_NO_ENGINE, "--slurm, or --template with its commands")
+    return {"engine": "slurm"}
+
+
+def _shape(values: Values) -> Document:
+    from grass.model.durations import seconds
+
+    most, time = values.whole_number("max_workers"), values.text("time")
+    if most is None or time is None:
+        raise UsageError("a pool needs --max-workers N and --time TIME")
+    return {
+        "max_workers": most,
+        "idle_s": seconds(values.text("idle") or _DEFAULT_IDLE),
+        "time_limit_s": seconds(time),
+        "cpus": values.whole_number("cpus") or 1,
+        "gpus": values.whole_number("gpus") or 0,
+        "memory_mib": _memory_mib(values),
+    }
+
+
+def _site(values: Values) -> Document:
+    import shlex
+
+    partition = values.text("partition")
+    options = [] if partition is None else [f"--partition={partition}"]
+    folder = values.text("folder")
+    return {
+        "options": options + values.all("option"),
+        "setup": values.all("setup"),
+        "omitted": values.all("omit"),
+        "submit_prefix": shlex.split(values.text("submit_prefix") or ""),
+        "folder": "" if folder is None else os.path.abspath(folder),
+    }
+
+
+def _memory_mib(values: Values) -> int | None:
+    text = values.text("memory")
+    if text is None:
+        return None
+    from grass.model.amount_text import WHOLE
+    from grass.model.resources import request_from
+
+    ((_, amount),) = request_from(f'{{ram:"{text}"}}')
+    return math.ceil(amount * 1024 / WHOLE)
