@@ -75,6 +75,7 @@ class Lab:
         policy: Policy | None = None,
         learned: str | None = None,
         process: int | None = None,
+        time_s: float | None = None,
     ) -> int:
         """Enqueue the next job and return its id."""
         self.last += 1
@@ -90,6 +91,7 @@ class Lab:
             policy=policy,
             learned=learned,
             process=process,
+            time_s=time_s,
         )
         self.scheduler.check()
         return self.last

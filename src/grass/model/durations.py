@@ -20,6 +20,15 @@ def seconds(text: str) -> float:
     return value
 
 
+def duration_text(duration_s: float) -> str:
+    """Write a duration in whole seconds, as `seconds` reads it: `1h30m`."""
+    left, parts = round(duration_s), []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
+
+
 def _with_days(text: str) -> float:
     """Parse days before hours, which minutes and seconds may follow."""
     days, _, clock = text.partition("-")

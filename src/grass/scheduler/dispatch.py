@@ -6,15 +6,15 @@ shape that fits nowhere becomes blocked; one that meets a closed gate is parked.
 decision examines only what has changed since the last one.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from grass.model.resources import GPU_KINDS, Allocation
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
-from grass.scheduler.job_types import JobType
-from grass.scheduler.learned_memory import closed_type, uses_busy, would_profile
+from grass.scheduler.learned_memory import closed_type, profiling_cost, uses_busy
+from grass.scheduler.pilot_terms import LateShapes
 from grass.scheduler.placement import PAIRED, allocate, lacking, slack
 from grass.scheduler.reservations import Reservations, is_paused, reserved_units
 from grass.scheduler.shapes import (
@@ -29,9 +29,6 @@ from grass.scheduler.shapes import (
     spreads,
 )
 from grass.scheduler.worker_units import HeldUnits, WorkerUnits, gpus_in
-
-PROFILES_LAST = 1e6
-"""Added to the slack of a worker on which a job would profile its type."""
 
 
 class Placement(NamedTuple):
@@ -59,6 +56,7 @@ class Dispatch:
         self.fleet = fleet
         self.reservations = reservations
         self.index = BlockedIndex()
+        self._late_shapes = LateShapes(self.index)
         self.queues: dict[str, QueueGate] = {}
         self.shapes: dict[ShapeKey, Shape] = {}
         self.shape_of: dict[int, Shape] = {}
@@ -153,9 +151,8 @@ class Dispatch:
     def run(self, now: float) -> list[Placement]:
         """Start every job that may start, best order first."""
         self._prepare(now)
-        self._candidates = []
-        placements: list[Placement] = []
-        self._placements = placements
+        self._candidates.clear()
+        placements = self._placements = list[Placement]()
         for worker in list(self._freed):
             self._add_candidate(worker)
         while True:
@@ -172,16 +169,20 @@ class Dispatch:
         return placements
 
     def _prepare(self, now: float) -> None:
+        self.fleet.now = now
         if self._version != self.fleet.version:
             self._reindex_all()
         elif self.fleet.changed_queues:
             self._reindex_queues(list(self.fleet.changed_queues))
         self.fleet.changed_queues.clear()
+        if self.fleet.timed:
+            self._suspend(
+                self._late_shapes.drop(self.shapes.values(), now).__contains__
+            )
         if self.fleet.changed_types:
             self._reindex_types()
         if self.reservations.active:
-            for worker, reservation in self.reservations.suspend(is_paused):
-                self.add_freed(worker, reservation.allocation)
+            self._suspend(is_paused)
         self.reservations.expire(now)
         if self.reservations.due:
             self.reservations.reserve_due()
@@ -202,9 +203,7 @@ class Dispatch:
     def _reindex_queues(self, queues: list[str]) -> None:
         """Drop the blocked shapes of some queues: their views have changed."""
         concerned = [one for one in map(self.queues.get, queues) if one is not None]
-        ended = self.reservations.suspend(lambda shape: shape.queue in concerned)
-        for worker, reservation in ended:
-            self.add_freed(worker, reservation.allocation)
+        self._suspend(lambda shape: shape.queue in concerned)
         for queue in concerned:
             for shape in queue.shapes:
                 self.index.remove(shape)
@@ -215,15 +214,15 @@ class Dispatch:
     def _reindex_types(self) -> None:
         """Drop the blocked shapes of some job types: their choices have changed."""
         for job_type in self.fleet.changed_types:
-            self._suspend_type(job_type)
+            self._suspend(job_type.shapes.__contains__)
             for shape in job_type.shapes:
                 self.index.remove(shape)
                 self._reconsider(shape)
         self.fleet.changed_types.clear()
 
-    def _suspend_type(self, job_type: JobType) -> list[WorkerUnits]:
-        """End the reservations of a type's shapes; return the workers."""
-        ended = self.reservations.suspend(lambda one: one.gates.learned is job_type)
+    def _suspend(self, which: Callable[[Shape], bool]) -> list[WorkerUnits]:
+        """End the reservations of some shapes; return the workers."""
+        ended = self.reservations.suspend(which)
         for worker, reservation in ended:
             self.add_freed(worker, reservation.allocation)
         return [worker for worker, _ in ended]
@@ -261,9 +260,8 @@ class Dispatch:
         best = self.index.best_startable(worker, self._freed[worker])
         if best is not None:
             order, entry = best
-            generation = self._generation
-            candidate = Candidate(order, worker.name, generation, entry.shape, worker)
-            heappush(self._candidates, candidate)
+            found = order, worker.name, self._generation, entry.shape, worker
+            heappush(self._candidates, Candidate(*found))
 
     def _serve_candidate(self, candidate: Candidate, now: float) -> None:
         worker = candidate.worker
@@ -346,8 +344,8 @@ class Dispatch:
             if allocation is None:
                 continue
             left = sign * slack(worker, key) if several else 0.0
-            if learned and would_profile(worker, key, allocation):
-                left += PROFILES_LAST
+            if learned:
+                left += profiling_cost(worker, key, allocation)
             if chosen is None or (left, worker.name) < (chosen[0], chosen[1].name):
                 chosen = left, worker, allocation
         if chosen is None:
@@ -375,7 +373,7 @@ class Dispatch:
         learned = shape.gates.learned
         if learned is not None and job in learned.profilers.values():
             # Other shapes of the type may have reserved a GPU to profile it.
-            for other in self._suspend_type(learned):
+            for other in self._suspend(learned.shapes.__contains__):
                 self._add_candidate(other)
 
     def _count_overtaken(

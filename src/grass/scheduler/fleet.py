@@ -15,6 +15,7 @@ from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Capacity
 from grass.scheduler.job_types import JobType
 from grass.scheduler.learned_memory import whole_models
+from grass.scheduler.pilot_terms import PilotTerms, admits
 from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.shapes import Gates, QueueGate, Shape
 from grass.scheduler.unit_changes import (
@@ -52,6 +53,10 @@ class Fleet:
         """The part of its memory that a share of a GPU has at least."""
         self.most_jobs: int | None = None
         """How many holders a GPU may have."""
+        self.timed = False
+        """Whether there was ever a worker with terms."""
+        self.now = 0.0
+        """The time of the last decision."""
         self.version = 0
         self.changed_queues: dict[str, None] = {}
         """Queues whose views changed since the last decision."""
@@ -104,6 +109,13 @@ class Fleet:
         else:
             units.discard(unit)
         self._changed(worker)
+
+    def set_terms(self, name: str, terms: PilotTerms) -> None:
+        """Set on which terms a worker is there."""
+        worker = self._get_or_add(name)
+        before, worker.terms, self.timed = worker.terms, terms, True
+        if before is None or terms.bound != before.bound or terms > before:
+            self._changed(worker)
 
     def set_least(self, least: int) -> None:
         """Set which part of its memory a share of a GPU has at least."""
@@ -305,7 +317,7 @@ class Fleet:
         return [
             worker
             for worker in self.serving(shape.queue)
-            if (key.worker is None or key.worker == worker.name)
+            if admits(worker, key, self.now)
             and key.labels <= worker.labels
             and fits_when_empty(worker, key)
         ]

@@ -9,6 +9,7 @@ from grass.errors import NotFound
 from grass.model.resources import Allocation, Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
+from grass.scheduler.pilot_terms import has_time
 from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.reasons.explanation import Explanation, explain, position
 from grass.scheduler.reservations import Reservations
@@ -58,21 +59,39 @@ class Inspection:
         record = self._queues.get(queue)
         return 0 if record is None else record.waiting
 
-    def waiting_for(self, worker: str) -> int:
+    def waiting_for(self, worker: str, shorter_than: float | None = None) -> int:
         """Count the blocked jobs that an empty worker could run, be it away or new.
 
-        Jobs count that wait for units, not those that a limit or a pause keeps.
+        Jobs count that wait for units, not those that a limit or a pause keeps; and
+        only those that may take less time than is given, or have no limit.
         """
-        known = self._fleet.worker(worker)
         return sum(
             shape.count
+            for shape in self._blocked_for(worker)
+            if shorter_than is None or not _is_long(shape, shorter_than)
+        )
+
+    def first_waiting_for(
+        self, worker: str, most: int, at_least: float | None = None
+    ) -> list[int]:
+        """Return the first of such jobs in order: all, or those that may take long."""
+        shapes = self._blocked_for(worker)
+        if at_least is not None:
+            shapes = [one for one in shapes if _is_long(one, at_least)]
+        return first(shapes, most)
+
+    def _blocked_for(self, worker: str) -> list[Shape]:
+        known, now = self._fleet.worker(worker), self._fleet.now
+        return [
+            shape
             for shape in self._dispatch.shapes.values()
             if shape.state is not ShapeState.PARKED
             and shape.queue.open_to_all
             and shape.key.worker is None
             and shape.key.labels <= known.labels
             and fits_when_empty(known, shape.key)
-        )
+            and has_time(known, shape.key, now)
+        ]
 
     def capacity(self, worker: str) -> Capacity:
         """Return what a worker has, per unit."""
@@ -121,6 +140,10 @@ class Inspection:
         if shape is None:
             raise NotFound(f"job {job} is not waiting")
         return shape
+
+
+def _is_long(shape: Shape, at_least: float) -> bool:
+    return shape.key.time_s is not None and shape.key.time_s >= at_least
 
 
 def copied(capacity: Capacity) -> Capacity:

@@ -18,6 +18,8 @@ from grass.scheduler.worker_units import NO_UNITS, WorkerUnits, gpus_in
 
 MOST_CHOICES = 256
 """For so many keys a worker remembers the choices."""
+PROFILES_LAST = 1e6
+"""Added to the slack of a worker on which a job would profile its type."""
 NOT_LISTED = 2**62
 """More than any GPU has: what a shape needs that no release can help."""
 
@@ -84,10 +86,11 @@ def models_of(worker: WorkerUnits, units: Iterable[str]) -> set[str]:
     return {_model(worker, unit) for unit in units}
 
 
-def would_profile(worker: WorkerUnits, key: ShapeKey, allocation: Allocation) -> bool:
-    """Return whether a job with these units profiles its type."""
+def profiling_cost(worker: WorkerUnits, key: ShapeKey, allocation: Allocation) -> float:
+    """Return what counts against a worker where a job would profile its type."""
     units = allocation.get("vram", NO_UNITS)
-    return type_of(worker, key).is_unknown(models_of(worker, units))
+    unknown = type_of(worker, key).is_unknown(models_of(worker, units))
+    return PROFILES_LAST if unknown else 0.0
 
 
 def whole_models(

@@ -66,8 +66,6 @@ def may_follow(shape: Shape, held: HeldUnits) -> bool:
         return False
     if worker.away or worker.withdrawn or any(worker.drained.values()):
         return False
-    if shape.key.worker not in (None, worker.name):
-        return False
     if not _is_met_by(shape.request, held.allocation):
         return False
     return shape.key.labels <= worker.labels and _has_models(shape, held)

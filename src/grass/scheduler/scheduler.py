@@ -18,6 +18,7 @@ from grass.scheduler.dispatch import Placement
 from grass.scheduler.fleet import WorkerTraits
 from grass.scheduler.inspection import Inspection, copied
 from grass.scheduler.learned_memory import packed_units
+from grass.scheduler.pilot_terms import PilotTerms, admits
 from grass.scheduler.prefetch import PrefetchChains, may_follow
 from grass.scheduler.reasons.unmet_requests import never_fits
 from grass.scheduler.shapes import (
@@ -74,6 +75,10 @@ class Scheduler(Inspection):
     def forget_worker(self, worker: str) -> None:
         """Remove a worker that will not come back, with its views."""
         self._fleet.forget(worker)
+
+    def set_terms(self, worker: str, terms: PilotTerms) -> None:
+        """Set until when a worker is there, and whether for one job alone."""
+        self._fleet.set_terms(worker, terms)
 
     def drain(self, worker: str, kind: str, unit: str, on: bool) -> None:
         """Stop (or resume) placing on one unit."""
@@ -190,6 +195,7 @@ class Scheduler(Inspection):
         policy: Policy | None = None,
         learned: str | None = None,
         process: int | None = None,
+        time_s: float | None = None,
     ) -> None:
         """Add waiting jobs that ask for the same, in the order of their ids.
 
@@ -199,17 +205,8 @@ class Scheduler(Inspection):
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        key = ShapeKey(
-            queue,
-            request,
-            worker,
-            labels,
-            limiters,
-            gpu_model,
-            policy,
-            learned,
-            process,
-        )
+        said = limiters, gpu_model, policy, learned, process, time_s
+        key = ShapeKey(queue, request, worker, labels, *said)
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
@@ -319,6 +316,8 @@ class Scheduler(Inspection):
         shape = next(iter(self._dispatch.shapes.values()))
         if shape.head is None or not may_follow(shape, held):
             return None
+        if not admits(held.worker, shape.key, self._fleet.now):
+            return None
         job = job_of(shape.head)
         self._dispatch.leave(shape, job)
         return job
@@ -343,7 +342,7 @@ class Scheduler(Inspection):
         """Start all jobs that may start, in order; `now` is of a monotonic clock."""
         return [] if self._paused else self._dispatch.run(now)
 
-    def never_fits(
+    def never_fits(  # noqa: PLR0913 - as `enqueue_all` takes them
         self,
         queue: str,
         request: Request,
@@ -352,6 +351,7 @@ class Scheduler(Inspection):
         labels: frozenset[str] = NO_LABELS,
         gpu_model: str | None = None,
         learned: str | None = None,
+        time_s: float | None = None,
     ) -> str | None:
         """Say why no known worker of the queue could ever meet a request, or None."""
         record = self._queues.get(queue) or QueueGate(queue)
@@ -359,7 +359,7 @@ class Scheduler(Inspection):
         if worker is not None:
             known = [each for each in known if each.name == worker]
         key = ShapeKey(queue, request, worker, labels, model=gpu_model, learned=learned)
-        return never_fits(known, key)
+        return never_fits(known, key._replace(time_s=time_s), self._fleet.now)
 
     def check(self) -> None:
         """Walk every invariant; raise AssertionError with the one that is broken."""

@@ -70,6 +70,8 @@ class ShapeKey(NamedTuple):
 
     Memory that the process has kept is not withheld from it.
     """
+    time_s: float | None = None
+    """How long it may take, its grace included; None: it has no limit."""
 
 
 def spreads(key: ShapeKey) -> bool:

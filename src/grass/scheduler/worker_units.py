@@ -20,6 +20,7 @@ from grass.scheduler.shapes import Gates, ShapeKey, StartOrder
 if TYPE_CHECKING:
     from grass.scheduler.job_types import JobType
     from grass.scheduler.learned_memory import Choice
+    from grass.scheduler.pilot_terms import PilotTerms
 
 Holder = int | str
 """A job's id, or a lease's name."""
@@ -158,6 +159,7 @@ class WorkerUnits:
         "name",
         "processes",
         "reservation",
+        "terms",
         "types",
         "views",
         "with_gpus",
@@ -184,6 +186,7 @@ class WorkerUnits:
         self.holders: dict[Holder, Allocation] = {}
         self.views: dict[str, ViewUsage] = {}
         self.reservation: Reservation | None = None
+        self.terms: PilotTerms | None = None
         self.drained: dict[str, set[str]] = {}
         self.withdrawn: dict[tuple[str, str], int] = {}
         """Kind and unit, and the amount it gets once that much is held at most."""

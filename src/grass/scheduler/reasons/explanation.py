@@ -12,6 +12,7 @@ from functools import partial
 
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.learned_memory import closed_type, open_choices
+from grass.scheduler.pilot_terms import has_time
 from grass.scheduler.placement import (
     fits_when_empty,
 )
@@ -201,22 +202,24 @@ def _feasibility(
     dispatch: Dispatch, shape: Shape, order: StartOrder
 ) -> tuple[Feasibility, ...]:
     known = dispatch.fleet.known(shape.queue)
-    return tuple(_feasibility_of(worker, shape, order) for worker in known)
+    now = dispatch.fleet.now
+    return tuple(_feasibility_of(worker, shape, order, now) for worker in known)
 
 
 def _feasibility_of(
-    worker: WorkerUnits, shape: Shape, order: StartOrder
+    worker: WorkerUnits, shape: Shape, order: StartOrder, now: float
 ) -> Feasibility:
     """Return what keeps a job from starting on a worker, most lasting reason first."""
     name, key = worker.name, shape.key
-    if key.worker not in (None, name):
+    bound = worker.terms is not None and worker.terms.bound
+    if key.worker not in ((name,) if bound else (None, name)):
         return Feasibility(name, PlacementObstacle.PINNED)
     missing = sorted(key.labels - worker.labels)
     if missing:
         labels = ", ".join(f"`{label}`" for label in missing)
         return Feasibility(name, PlacementObstacle.LABEL, f"does not have {labels}")
-    if not fits_when_empty(worker, key):
-        why = too_small(worker, key)
+    if not (fits_when_empty(worker, key) and has_time(worker, key, now)):
+        why = too_small(worker, key, now)
         return Feasibility(name, PlacementObstacle.TOO_SMALL, why)
     if worker.away:
         return Feasibility(name, PlacementObstacle.AWAY)
@@ -244,7 +247,7 @@ def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
     serving = dispatch.fleet.serving(shape.queue)
     if key.worker is not None:
         serving = [each for each in serving if each.name == key.worker]
-    return never_fits(serving, key)
+    return never_fits(serving, key, dispatch.fleet.now)
 
 
 def _away(dispatch: Dispatch, shape: Shape, order: StartOrder) -> tuple[str, ...]:

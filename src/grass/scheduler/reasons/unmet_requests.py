@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from grass.model.amount_text import WHOLE, amount_text, amount_texts
+from grass.model.durations import duration_text
 from grass.model.resources import GPU_KINDS, Units, request_text
 from grass.scheduler.learned_memory import with_any_memory
+from grass.scheduler.pilot_terms import has_time
 from grass.scheduler.placement import fits_when_empty, kinds_of
 from grass.scheduler.shapes import ShapeKey
 from grass.scheduler.worker_units import NO_UNITS, WorkerUnits
@@ -18,7 +20,7 @@ MOST_LISTED = 8
 """How many sorts of GPUs are listed."""
 
 
-def never_fits(serving: list[WorkerUnits], key: ShapeKey) -> str | None:
+def never_fits(serving: list[WorkerUnits], key: ShapeKey, now: float) -> str | None:
     """Say why none of these workers could meet a request when empty, or None."""
     if not serving:
         return None
@@ -30,7 +32,12 @@ def never_fits(serving: list[WorkerUnits], key: ShapeKey) -> str | None:
         # What is known of its memory may change; that there is some may not.
         key = with_any_memory(key)
     if any(fits_when_empty(worker, key) for worker in labelled):
-        return None
+        in_time = key.time_s is None or any(
+            has_time(worker, key, now)
+            for worker in labelled
+            if fits_when_empty(worker, key)
+        )
+        return None if in_time else _too_long(key)
     problems = (_too_much(labelled, key, kind, amount) for kind, amount in key.request)
     found = next(filter(None, problems), None)
     if found is not None:
@@ -39,8 +46,16 @@ def never_fits(serving: list[WorkerUnits], key: ShapeKey) -> str | None:
     return _with_gpus(text, labelled, key)
 
 
-def too_small(worker: WorkerUnits, key: ShapeKey) -> str:
+def _too_long(key: ShapeKey) -> str:
+    needed = duration_text(key.time_s or 0.0)
+    return f"no worker of queue `{key.queue}` stays for the {needed} that it may take"
+
+
+def too_small(worker: WorkerUnits, key: ShapeKey, now: float) -> str:
     """Say why one worker could not meet a request, even when empty."""
+    if not has_time(worker, key, now):
+        needed = "" if key.time_s is None else f" for {duration_text(key.time_s)}"
+        return f"does not stay long enough{needed}"
     asked_text = _asked_text(key)
     if key.learned is not None:
         key = with_any_memory(key)
