@@ -19,6 +19,8 @@ options = ["--account=lab", "--qos=long"]
 setup = ["module load cuda"]
 omit = ["--mem"]
 submit_prefix = ["ssh", "login 1"]
+worker_prefix = ["apptainer", "exec", "torch.sif"]
+python = "/opt/python"
 """
 
 
@@ -38,6 +40,8 @@ def test_a_key_is_an_option(tmp_path: Path) -> None:
     assert made["setup"] == ["module load cuda"]
     assert made["omitted"] == ["--mem"]
     assert made["submit_prefix"] == ["ssh", "login 1"]
+    assert made["worker_prefix"] == ["apptainer", "exec", "torch.sif"]
+    assert made["python"] == "/opt/python"
 
 
 def test_what_is_given_wins_over_the_file(tmp_path: Path) -> None:

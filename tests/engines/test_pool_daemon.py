@@ -5,6 +5,7 @@ import json
 import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -175,3 +176,44 @@ def test_a_broker_killed_after_sbatch_finds_its_pilot_again(
     home.wait(1)
     assert len(slurm_jobs(slurm_cluster, folder)) == 1
     assert (tmp_path / "ledger").read_text() == "ran\n"
+
+
+_SSH = """#!/bin/sh
+shift
+echo "$*" >> {log}
+exec env -u GRASS_HOME HOME={home} sh -c "$*"
+"""
+
+
+def test_a_broker_outside_the_cluster_asks_through_its_login_node(
+    home: GrassHome, add: Callable[..., str], folder: Path, tmp_path: Path
+) -> None:
+    ssh, log = tmp_path / "ssh", tmp_path / "ssh.log"
+    ssh.write_text(_SSH.format(log=log, home=tmp_path))
+    ssh.chmod(0o755)
+    inside = folder / "cluster only"
+    prefixes = (f"--submit-prefix={ssh} login1", "--worker-prefix=env IN_BOX=yes")
+    add(*prefixes, f"--python={sys.executable}", f"--folder={inside}")
+    job = home.enqueue("sh", "-c", f"echo $IN_BOX > {tmp_path / 'ledger'}")
+    home.wait(job)
+    assert (tmp_path / "ledger").read_text() == "yes\n"
+    words = log.read_text()
+    assert "sbatch" in words
+    assert "umask 077" in words
+    assert stat.S_IMODE(inside.stat().st_mode) == 0o700
+    assert "token" not in words
+
+
+def test_a_login_node_that_cannot_be_reached_is_said_in_the_words_of_ssh(
+    home: GrassHome, folder: Path, tmp_path: Path
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        "#!/bin/sh\necho 'ssh: connect to host login1: no route' >&2\nexit 255\n"
+    )
+    ssh.chmod(0o755)
+    usual = ("--slurm", "--time=10m", "--max-workers=2", f"--folder={folder}")
+    ran = home.run("pool", "add", "uni", *usual, f"--submit-prefix={ssh} login1")
+    assert ran.returncode == 3
+    assert ran.stderr == "grass: ssh: connect to host login1: no route\n"
+    assert pools(home) == []

@@ -1,9 +1,12 @@
 """What a daemon adds to pools: their engines, and the files that pilots begin with.
 
-A pilot runs on another host with the same home directory. Its token lies there in a
-file that only its owner can read, and is in no script and no list of words.
+A pilot runs on another host, which sees a folder that the broker writes to: a home
+directory that both share, or behind a prefix such as `ssh login1` that of the host
+there. Its token lies in the folder in a file that only its owner can read, and is in no
+script and no list of words.
 """
 
+import asyncio
 import contextlib
 import os
 import sys
@@ -19,13 +22,19 @@ from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest, Provider
 from grass.engines.slurm import Slurm
-from grass.errors import Refused
+from grass.errors import CannotAsk, Refused
 from grass.model.access import split_token
 from grass.model.pools import Pool
 from grass.model.times import rfc3339
 
 PILOT_LEASE_S = 60.0
 _FOLDER = "~/.cache/grass/pilots"
+_WRITE = (
+    'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
+    "sh",
+)
+_REMOVE = ('rm -f "$1/$2"', "sh")
+"""What the host behind a prefix does with the file of a pilot: folder and name."""
 
 
 def pool_runner(broker: Broker, tcp: TcpEndpoint | None) -> PoolRunner:
@@ -44,7 +53,7 @@ def provider_of(pool: Pool) -> Provider:
 
 
 class PilotFiles:
-    """The folder that pilots share with their broker."""
+    """The folders that pilots share with their broker."""
 
     def __init__(self, broker: Broker, tcp: TcpEndpoint | None) -> None:
         self._broker = broker
@@ -61,7 +70,7 @@ class PilotFiles:
         return PilotRequest(
             mark=mark,
             name=job_name(pool),
-            command=(sys.executable, "-I", pilot.__file__, str(folder / mark)),
+            command=(*pool.worker_prefix, *_program(pool), str(folder / mark)),
             directory=str(folder),
             output=str(folder / f"{mark}.out"),
             time_limit_s=pool.time_limit_s,
@@ -72,8 +81,24 @@ class PilotFiles:
             setup=pool.setup,
         )
 
-    def write_token(self, pool: Pool, mark: str, token: str) -> None:
+    async def write_token(self, pool: Pool, mark: str, token: str) -> None:
         """Write how the pilot's worker reaches this broker."""
+        text = self._told(pool, token)
+        if pool.submit_prefix:
+            await _run_there(pool, _WRITE, mark, text)
+        else:
+            await asyncio.to_thread(_write_here, _folder(pool), mark, text)
+
+    async def forget(self, pool: Pool, mark: str) -> None:
+        """Remove the file of a pilot that is over."""
+        if pool.submit_prefix:
+            # The token counts no more, so a file that stays is of no use to anybody.
+            with contextlib.suppress(CannotAsk):
+                await _run_there(pool, _REMOVE, mark)
+        else:
+            await asyncio.to_thread((_folder(pool) / mark).unlink, missing_ok=True)
+
+    def _told(self, pool: Pool, token: str) -> str:
         assert self._tcp is not None
         known = {
             "pin": self._tcp.pin,
@@ -93,16 +118,30 @@ class PilotFiles:
             "memory_mib": pool.memory_mib,
             "gpus": pool.gpus,
         }
-        text = encoded(told).decode("ascii")
-        replace_private(str(_folder(pool) / mark), text)
+        return encoded(told).decode("ascii")
 
-    def forget(self, pool: Pool, mark: str) -> None:
-        """Remove the file of a pilot that is over."""
-        with contextlib.suppress(FileNotFoundError):
-            (_folder(pool) / mark).unlink()
+
+def _program(pool: Pool) -> tuple[str, ...]:
+    """Return the program of a pilot, by its file where that is the broker's own."""
+    if pool.python:
+        return (pool.python, "-I", "-m", pilot.__name__)
+    return (sys.executable, "-I", pilot.__file__)
 
 
 def _folder(pool: Pool) -> Path:
-    path = Path(pool.folder or os.path.expanduser(_FOLDER))
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
+    return Path(pool.folder or os.path.expanduser(_FOLDER))
+
+
+def _write_here(folder: Path, mark: str, text: str) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_private(str(folder / mark), text)
+
+
+async def _run_there(
+    pool: Pool, script: tuple[str, str], mark: str, text: str = ""
+) -> None:
+    commands = EngineCommands(pool.submit_prefix)
+    words = ("sh", "-c", *script, str(_folder(pool)), mark)
+    answer = await commands.run(*words, script=text)
+    if answer.code:
+        raise CannotAsk(answer.words)

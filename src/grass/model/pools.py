@@ -84,6 +84,10 @@ class Pool(msgspec.Struct, kw_only=True):
     """Options that the site refuses."""
     submit_prefix: tuple[str, ...] = ()
     """What the engine's programs are run with: `ssh login1`."""
+    worker_prefix: tuple[str, ...] = ()
+    """What the worker is run with: `apptainer exec --nv torch.sif`."""
+    python: str = ""
+    """The Python with Grass where workers run; "": the broker's own."""
     template: CommandTemplate | None = None
     """The commands of the engine `command`."""
     folder: str = ""

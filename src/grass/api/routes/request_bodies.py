@@ -328,6 +328,8 @@ class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     setup: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
     submit_prefix: tuple[str, ...] = ()
+    worker_prefix: tuple[str, ...] = ()
+    python: str = ""
     template: CommandTemplate | None = None
     folder: str = ""
 

@@ -37,11 +37,11 @@ class Launcher(Protocol):
     def request(self, pool: Pool, mark: str) -> PilotRequest:
         """Return what the engine is asked for."""
 
-    def write_token(self, pool: Pool, mark: str, token: str) -> None:
-        """Write the file with which the pilot's worker comes."""
+    async def write_token(self, pool: Pool, mark: str, token: str) -> None:
+        """Write the file with which the pilot's worker comes; raises CannotAsk."""
 
-    def forget(self, pool: Pool, mark: str) -> None:
-        """Remove that file, if it is there."""
+    async def forget(self, pool: Pool, mark: str) -> None:
+        """Remove that file, if it is there and its host can be asked."""
 
 
 class PoolRunner:
@@ -122,8 +122,7 @@ class PoolRunner:
         made = NewToken(SCHEDULER, WORKER_ROLE, hash_of(secret), name)
         made.expires_at = time.time_ns() // 1000 + TOKEN_US
         await self._broker.call(made)
-        text = token_text(name, secret)
-        await asyncio.to_thread(self._launcher.write_token, pool, mark, text)
+        await self._launcher.write_token(pool, mark, token_text(name, secret))
 
     async def _cancel(self, pool: Pool, effect: CancelPilots) -> None:
         try:
@@ -146,7 +145,7 @@ class PoolRunner:
             self._polling.discard(name)
         kept = {one.mark for one in self._pilots()}
         for mark in set(marks) - kept:
-            await asyncio.to_thread(self._launcher.forget, pool, mark)
+            await self._launcher.forget(pool, mark)
 
 
 def job_name(pool: Pool) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LISTS = {"options": "option", "setup": "setup", "omit": "omit"}
 """The keys with a list, and the option of each of its words."""
-_WORDS = ("submit_prefix",)
+_WORDS = ("submit_prefix", "worker_prefix")
 """The keys with the words of one command."""
 _NOT_IN_A_FILE = ("file", "option")
 

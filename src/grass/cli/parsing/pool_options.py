@@ -26,6 +26,10 @@ ADDING = (
     Option("--setup", "LINE", "a shell line before the worker starts; repeatable"),
     Option("--omit", "OPTION", "an option that the site refuses; repeatable"),
     Option("--submit-prefix", "WORDS", "run `sbatch` behind these: 'ssh login1'"),
+    Option(
+        "--worker-prefix", "WORDS", "run workers behind these: 'apptainer exec ...'"
+    ),
+    Option("--python", "PROGRAM", "the Python with Grass on its hosts (the broker's)"),
     Option("--folder", "FOLDER", "a folder that workers see too (in your home)"),
 )
 _DEFAULT_IDLE = "5m"
@@ -86,6 +90,8 @@ def _site(values: Values) -> Document:
         "setup": values.all("setup"),
         "omitted": values.all("omit"),
         "submit_prefix": shlex.split(values.text("submit_prefix") or ""),
+        "worker_prefix": shlex.split(values.text("worker_prefix") or ""),
+        "python": values.text("python") or "",
         "folder": "" if folder is None else os.path.abspath(folder),
     }
 
