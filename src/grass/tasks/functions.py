@@ -7,17 +7,13 @@ calls. A `Snapshot` is what one wait-group has sent. What was sent is kept on bo
 sides, so that is bounded: large functions, and those after the first `MOST`, go along
 with each of their calls.
 
-Modules beside the script are found by a child, which has the program's `sys.path`. For
-an interpreter that has not the program's files `with_neighbours` pickles them by value.
+Modules beside the script are found by a child, which has the program's `sys.path`; for
+other machines see `neighbours`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import contextmanager
-from functools import cache
-from threading import RLock
 
 from grass.errors import UsageError
 from grass.tasks.children import payloads
@@ -25,8 +21,7 @@ from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from grass.tasks.task import Task
@@ -85,16 +80,13 @@ class Functions:
 
 def pickled(function: Callable[..., Any], name: str = "") -> bytes:
     """Return the bytes of a function; an error calls it by this name."""
-    import cloudpickle
-
     try:
-        data: bytes = cloudpickle.dumps(function, 5)
+        return payloads.dump_whole(function)
     except Exception as error:
         raise UsageError(
             f"`{name or name_of(function)}` cannot be sent to another process: {error}",
             "give it what it needs as arguments, or open it inside the function",
         ) from error
-    return data
 
 
 def unpicklable(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> UsageError:
@@ -113,61 +105,3 @@ def unpicklable(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> Usag
         if descriptor is not None:
             os.close(descriptor)
     return UsageError(f"the arguments of `{name}` cannot be pickled")
-
-
-_registering = RLock()
-
-
-@contextmanager
-def with_neighbours() -> Iterator[None]:
-    """Pickle what is of modules beside the script by value, while a block runs.
-
-    What a function names globally goes along: other functions, classes, and modules
-    with all that they hold. What it imports when it runs has to be there. A class that
-    comes back by value is the same class here.
-    """
-    import cloudpickle
-
-    # The list of such modules is of the whole process.
-    with _registering:
-        known = cloudpickle.list_registry_pickle_by_value()
-        ours = [one for one in neighbours() if one.__name__ not in known]
-        for module in ours:
-            cloudpickle.register_pickle_by_value(module)
-        try:
-            yield
-        finally:
-            for module in ours:
-                cloudpickle.unregister_pickle_by_value(module)
-
-
-def neighbours() -> list[ModuleType]:
-    """Return the modules and packages, without their parts, beside the script.
-
-    In a notebook, at a prompt and with `python -m` they are in the current directory.
-    """
-    main = sys.modules["__main__"]
-    script: str | None = getattr(main, "__file__", None)
-    if script is None or getattr(main, "__spec__", None) is not None:
-        folder = os.path.realpath(os.getcwd())
-    else:
-        folder = os.path.realpath(os.path.dirname(script))
-    return [
-        module
-        for name, module in list(sys.modules.items())
-        if "." not in name and name != "__main__" and folder in _folders_of(module)
-    ]
-
-
-def _folders_of(module: ModuleType) -> set[str]:
-    """Return the folders that a module or package lies in."""
-    paths = list(getattr(module, "__path__", None) or ())
-    if not paths:
-        paths = [getattr(module, "__file__", None) or os.devnull]
-    return {_folder_of(path) for path in paths}
-
-
-@cache
-def _folder_of(path: str) -> str:
-    """Return where a file is; to look that up takes longer than most functions."""
-    return os.path.realpath(os.path.dirname(path))

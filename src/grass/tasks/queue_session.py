@@ -25,7 +25,7 @@ from grass.errors import GrassError, NotFound, UsageError
 from grass.model.amounts import decimal_number
 from grass.resource import ZERO, WTime, counted, own_parts
 from grass.tasks.core.task_units import Start
-from grass.tasks.functions import with_neighbours
+from grass.tasks.neighbours import with_neighbours
 from grass.tasks.program_units import ProgramUnits
 from grass.tasks.session import Session
 from grass.tasks.task import TRIES, Task

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from grass.errors import MissingBlob, NoResult, NotFound, Refused, TooLarge, UsageError
 from grass.tasks.errors import TaskLost
-from grass.tasks.functions import with_neighbours
+from grass.tasks.neighbours import with_neighbours
 from grass.tasks.task import name_of
 from grass.verbs.keywords import JobOptions
 from grass.verbs.packing import (

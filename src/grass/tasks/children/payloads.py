@@ -13,11 +13,14 @@ import mmap
 import os
 import pickle
 from struct import Struct
+from threading import local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 LARGE = 1 << 16
 _ALIGNED = 64
@@ -34,14 +37,44 @@ def dump(value: Any) -> tuple[bytes, int | None]:  # noqa: ANN401 -- anything
     return head + data, _shared(large) if large else None
 
 
+class _Chosen(local):
+    """How this thread pickles what the plain pickler cannot."""
+
+    around: Callable[[Any, Callable[[Any, Callable[..., Any]], Any]], Any] | None = None
+    """Is given a value, and what dumps it with a pickler of a class."""
+
+
+chosen = _Chosen()
+
+
 def dump_with_buffers(
     value: Any,  # noqa: ANN401 -- anything
 ) -> tuple[bytes, list[pickle.PickleBuffer]]:
     """Return the pickle of a value, and its large buffers, which are not copied."""
-    large: list[pickle.PickleBuffer] = []
     if type(value) in _PLAIN or is_plain_call(value):
-        return pickle.dumps(value, 5), large
+        return pickle.dumps(value, 5), []
+    return _chosen_way(value, _dump_with_buffers)
+
+
+def dump_whole(value: Any) -> bytes:  # noqa: ANN401 -- anything
+    """Return the pickle of a value with all its buffers."""
+    return _chosen_way(value, _dump_whole)
+
+
+def _chosen_way(value: Any, dump: Callable[[Any, Callable[..., Any]], T]) -> T:  # noqa: ANN401
     import cloudpickle
+
+    if chosen.around is None:
+        return dump(value, cloudpickle.Pickler)
+    found: T = chosen.around(value, dump)
+    return found
+
+
+def _dump_with_buffers(
+    value: Any,  # noqa: ANN401
+    pickler: Callable[..., Any],
+) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    large: list[pickle.PickleBuffer] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
         if buffer.raw().nbytes < LARGE:
@@ -50,8 +83,14 @@ def dump_with_buffers(
         return False
 
     data = io.BytesIO()
-    cloudpickle.Pickler(data, protocol=5, buffer_callback=is_small).dump(value)
+    pickler(data, protocol=5, buffer_callback=is_small).dump(value)
     return data.getvalue(), large
+
+
+def _dump_whole(value: Any, pickler: Callable[..., Any]) -> bytes:  # noqa: ANN401
+    data = io.BytesIO()
+    pickler(data, protocol=5).dump(value)
+    return data.getvalue()
 
 
 def is_plain_call(value: object) -> bool:

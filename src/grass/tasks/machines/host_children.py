@@ -5,9 +5,10 @@ from __future__ import annotations
 from grass.tasks.children.children import Children
 from grass.tasks.children.payloads import is_plain_call
 from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost, death
-from grass.tasks.functions import MOST, NONE, Functions, with_neighbours
+from grass.tasks.functions import MOST, NONE, Functions
 from grass.tasks.host.host_program import COROUTINES
 from grass.tasks.machines.remote_child import RemoteChild
+from grass.tasks.neighbours import with_neighbours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import pickle
 import sys
 from base64 import b64decode
 
+from grass.tasks.children import carried_modules
 from grass.tasks.children.made_again import sendable
 from grass.tasks.children.packed_frames import RAISED, VALUE, pack_result, unpack
 
@@ -48,7 +49,10 @@ class Calls:
     """Calls tasks, and keeps their functions."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self._functions: dict[
+            str, tuple[Callable[..., Any], dict[str, carried_modules.Source]]
+        ] = {}
+        """By path: a function, and the modules that have come with it."""
 
     def call(self, task: LineTask) -> Outcome:
         """Call a task and write its result."""
@@ -91,12 +95,15 @@ class Calls:
     def _function(self, path: str) -> Callable[..., Any]:
         known = self._functions.get(path)
         if known is None:
+            carried_modules.came.clear()
             with open(path, "rb") as file:
-                known = pickle.load(file)  # noqa: S301 -- of the job's owner
+                loaded = pickle.load(file)  # noqa: S301 -- of the job's owner
             if len(self._functions) >= MOST_FUNCTIONS:
                 del self._functions[next(iter(self._functions))]
-            self._functions[path] = known
-        return known
+            known = self._functions[path] = loaded, dict(carried_modules.came)
+        function, modules = known
+        carried_modules.carried.use(modules)
+        return function
 
 
 def _read(what: str, read: Callable[[], T]) -> T:
