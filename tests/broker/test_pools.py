@@ -241,3 +241,23 @@ def test_a_pool_goes_with_its_last_pilot(memory: PoolMemory) -> None:
 def test_what_is_submitted_after_its_row_is_gone_is_ended(memory: PoolMemory) -> None:
     engine_answers.submitted(memory, "uni", "m9", "12")
     assert taken(memory) == [CancelPilots("uni", ("12",))]
+
+
+def test_what_a_person_asked_for_stays_though_no_job_waits(memory: PoolMemory) -> None:
+    asking.ask_by_hand(memory, memory.pools["uni"], ["m1"], NOW)
+    assert taken(memory) == [Submit("uni", "m1")]
+    engine_answers.submitted(memory, "uni", "m1", "7")
+    leaving.came(memory, "m1", "w1", NOW, needed=False)
+    assert taken(memory) == []
+    leaving.advance(memory, NOW + int(memory.pools["uni"].idle_s) * SECOND)
+    assert CancelPilots("uni", ("7",)) in taken(memory)
+
+
+def test_one_that_is_sent_away_finishes_its_jobs_first(memory: PoolMemory) -> None:
+    working(memory)
+    leaving.busy(memory, "w1")
+    taken(memory)
+    leaving.leave_after_jobs(memory, memory.pilots["m1"])
+    assert taken(memory) == [DrainWorker("w1")]
+    leaving.idle(memory, "w1", NOW)
+    assert CancelPilots("uni", ("7",)) in taken(memory)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,34 @@ def test_a_wrong_template_adds_nothing(home: GrassHome, site: Path) -> None:
     assert ran.stderr.startswith(f"grass pool: {site}, line {line}: `cancel.command`: ")
     assert len(ran.stderr.splitlines()) == 1
     assert json.loads(home.ok("pool", "show", "--json"))["pools"] == []
+
+
+@pytest.mark.daemon
+def test_workers_asked_for_by_hand_come_and_are_sent_away(
+    home: GrassHome, site: Path
+) -> None:
+    home.ok("pool", "add", "site", f"--template={site}", "--idle=10m")
+    home.ok("pool", "pause", "site")
+    script = home.ok("up", "--dry", "site")
+    assert script.startswith("#!/bin/sh\n# ")
+    assert "--mark=MARK" in script
+    assert workers(home) == []
+    assert home.run("up", "-n", "3", "site").returncode == 5
+    home.ok("up", "-n", "2", "site")
+    came = until(lambda: workers(home), "they do not come", both_are_connected)
+    assert [one["by_hand"] for one in came] == [True, True]
+    assert came[0]["worker"] in home.ok("up", "ls", "site")
+    home.ok("up", "unreg", came[0]["worker"])
+    until(lambda: workers(home), "it stays", lambda left: len(left) == 1)
+    home.ok("up", "unreg", came[1]["engine_id"])
+    until(lambda: workers(home), "it stays", lambda left: not left)
+    assert home.run("up", "unreg", "nobody").returncode == 4
+
+
+def workers(home: GrassHome) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(home.ok("up", "ls", "--json"))["workers"]
+    return found
+
+
+def both_are_connected(pilots: list[dict[str, Any]]) -> bool:
+    return [one["connected"] for one in pilots] == [True, True]

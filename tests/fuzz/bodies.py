@@ -121,6 +121,7 @@ BODIES: dict[str, list[Any]] = {
             "options": ["--partition=gpu"],
         }
     ],
+    "POST /pools/w/pilots": [{"count": 2}],
     "POST /drain": [{"unit": "cpu:0", "worker": None}],
     "POST /pause": [{"queue": "default"}, {}],
     "POST /resume": [{"queue": None}, {"unit": "cpu:0"}],

@@ -25,6 +25,9 @@ class FakeEngine:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._cancelled: set[str] = set()
 
+    def preview(self, request: PilotRequest) -> str:
+        return " ".join(request.command)
+
     async def check(self, request: PilotRequest) -> str:
         self._ask()
         _refuse_too_large(request)

@@ -142,6 +142,9 @@ ENDPOINTS = [
     Endpoint("POST", "/pools", ADMIN, pools.add, request_bodies.PoolBody, DONE),
     Endpoint("POST", "/pools/{name}/pause", OPERATE, pools.pause, None, DONE),
     Endpoint("POST", "/pools/{name}/resume", OPERATE, pools.resume, None, DONE),
+    Endpoint("POST", "/pools/{name}/pilots", OPERATE, pools.ask, request_bodies.PilotsBody, DONE),  # noqa: E501
+    Endpoint("GET", "/pools/{name}/script", READ, pools.script, None, documents.ScriptReply),  # noqa: E501
+    Endpoint("DELETE", "/pilots/{name}", OPERATE, pools.leave, None, DONE),
     Endpoint("DELETE", "/pools/{name}", ADMIN, pools.remove, None, DONE),
     Endpoint("GET", "/tokens", ADMIN, tokens.page, None, documents.TokensReply),
     Endpoint("POST", "/tokens", ADMIN, tokens.new, request_bodies.NewTokenBody, documents.IssuedReply),  # noqa: E501

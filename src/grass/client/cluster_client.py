@@ -156,6 +156,18 @@ class ClusterClient(Session):
         """Ask for workers of a pool again."""
         return self.write("POST", f"/pools/{quoted(name)}/resume")
 
+    def ask_for_workers(self, pool: str, count: int) -> Document:
+        """Ask the engine of a pool for workers now."""
+        return self.write("POST", f"/pools/{quoted(pool)}/pilots", {"count": count})
+
+    def pool_script(self, pool: str) -> Document:
+        """Show what the engine of a pool is given for one worker."""
+        return self.read(f"/pools/{quoted(pool)}/script")
+
+    def send_away(self, worker: str) -> Document:
+        """Have a worker of a pool leave once its jobs have ended."""
+        return self.write("DELETE", f"/pilots/{quoted(worker)}")
+
     def remove_pool(self, name: str) -> Document:
         """Have the workers of a pool leave, and forget it."""
         return self.write("DELETE", f"/pools/{quoted(name)}")

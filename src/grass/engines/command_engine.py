@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from grass.engines import filling
-from grass.engines.engine_commands import Answer, EngineCommands
+from grass.engines.engine_commands import Answer, EngineCommands, previewed
 from grass.engines.listing import by_mark
 from grass.engines.provider import PilotRequest
 from grass.errors import CannotAsk, EngineRefusal
@@ -26,6 +26,12 @@ class CommandEngine:
     def __init__(self, commands: EngineCommands, template: CommandTemplate) -> None:
         self._commands = commands
         self._template = template
+
+    def preview(self, request: PilotRequest) -> str:
+        """Return the call that submits, and its script."""
+        submit = self._template.submit
+        words = filling.command_of(submit.command, request)
+        return previewed(words, filling.script_of(submit.script, request))
 
     async def check(self, request: PilotRequest) -> str:
         """Have the scheduler test the script, or at least list its jobs."""

@@ -105,6 +105,13 @@ class EngineCommands:
         return (*self._prefix, *words)
 
 
+def previewed(words: Sequence[str], script: str) -> str:
+    """Return a script, with the command that it is given to as a comment on top."""
+    first, newline, rest = script.partition("\n")
+    comment = f"# {shlex.join(words)}"
+    return f"{first}{newline}{comment}\n{rest}"
+
+
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill a program that still runs, and what it started."""
     if process.returncode is not None:

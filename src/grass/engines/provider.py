@@ -1,5 +1,7 @@
 """What every engine can do for a pool: `check`, `submit`, `poll` and `cancel`.
 
+`preview` shows what a submit would send, and asks nobody.
+
 A provider keeps no state and decides nothing. Each call ends within the time limit that
 the provider was made with, or raises `CannotAsk`. Three outcomes are kept apart:
 
@@ -46,6 +48,9 @@ class PilotRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 class Provider(Protocol):
     """One engine, as one pool uses it."""
+
+    def preview(self, request: PilotRequest) -> str:
+        """Return what `submit` would hand to the engine, as a person reads it."""
 
     async def check(self, request: PilotRequest) -> str:
         """Ask whether the engine would take a request; return what it says.

@@ -15,7 +15,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from grass.engines.engine_commands import Answer, EngineCommands
+from grass.engines.engine_commands import Answer, EngineCommands, previewed
 from grass.engines.listing import by_mark
 from grass.engines.provider import PilotRequest
 from grass.errors import CannotAsk, EngineRefusal
@@ -94,6 +94,10 @@ class Slurm:
         """`omitted` names options that this site refuses, as `--mem`."""
         self._commands = commands
         self._omitted = frozenset(omitted)
+
+    def preview(self, request: PilotRequest) -> str:
+        """Return the call of `sbatch` and its script."""
+        return previewed(("sbatch", *self._options(request)), _script(request))
 
     async def check(self, request: PilotRequest) -> str:
         """Have Slurm test the request without submitting it."""

@@ -41,6 +41,8 @@ Kind = Literal[
     "worker-connected",
     "worker-disconnected",
     "worker-forgotten",
+    "worker-sent-away",
     "worker-unable",
+    "workers-asked",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)

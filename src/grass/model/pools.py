@@ -141,6 +141,8 @@ class Pilot(msgspec.Struct, kw_only=True):
     """The worker that came of it."""
     came_at: int | None = None
     """When its worker came for the first time."""
+    by_hand: bool = False
+    """A person asked for it: it stays until it was idle for long, or is sent away."""
     drained: bool = False
     """Whether its worker gets no job any more."""
     connected: bool = False

@@ -174,6 +174,8 @@ class PilotReply(msgspec.Struct):
     expected_start: str
     worker: str | None
     connected: bool
+    by_hand: bool
+    """Whether a person asked for it."""
 
 
 class PoolReply(msgspec.Struct):
@@ -195,6 +197,12 @@ class PoolReply(msgspec.Struct):
     """What the engine said when it last refused, or could not be asked."""
     retry_at: str | None
     pilots: list[PilotReply]
+
+
+class ScriptReply(msgspec.Struct):
+    """What the engine of a pool is given for one worker."""
+
+    script: str
 
 
 class PoolsReply(msgspec.Struct):

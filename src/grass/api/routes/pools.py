@@ -5,19 +5,27 @@ import secrets
 from starlette.requests import Request
 
 from grass.api.access.auth import actor
-from grass.api.context import context_of
+from grass.api.context import Context, context_of
 from grass.api.routes.broker_calls import do
-from grass.api.routes.request_bodies import PoolBody
+from grass.api.routes.request_bodies import PilotsBody, PoolBody
 from grass.broker.core.calls import Done
+from grass.broker.core.pools.pool_calls import find
 from grass.broker.core.pools.pool_memory import PoolMemory
-from grass.broker.core.pools.requests import AddPool, RemovePool, SetPoolPaused
+from grass.broker.core.pools.requests import (
+    AddPool,
+    AskForPilots,
+    LeavePilot,
+    RemovePool,
+    SetPoolPaused,
+)
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
+from grass.broker.shell.pools import PoolRunner
 from grass.errors import Refused
 from grass.model import command_templates
 from grass.model.pools import Pilot, Pool
 from grass.model.times import rfc3339
-from grass.queries.documents import PilotReply, PoolReply, PoolsReply
+from grass.queries.documents import PilotReply, PoolReply, PoolsReply, ScriptReply
 
 
 async def page(request: Request) -> PoolsReply:
@@ -29,8 +37,7 @@ async def page(request: Request) -> PoolsReply:
 async def add(request: Request, body: PoolBody) -> Done:
     """Add a pool, once its engine has said that it would take its pilots."""
     context = context_of(request)
-    if context.pools is None:
-        raise Refused("this daemon has no queue, so it has no pools")
+    runner = _runner(context)
     if body.template is not None:
         command_templates.check(body.template)
     who, now = actor(request), context.broker.now_us()
@@ -40,7 +47,7 @@ async def add(request: Request, body: PoolBody) -> Done:
         created_by=who,
         seed=secrets.token_hex(),
     )
-    said = await context.pools.check(pool)
+    said = await runner.check(pool)
     done = await do(request, AddPool(who, pool))
     return Done(changed=done.changed, warnings=[said] if said else [])
 
@@ -58,6 +65,29 @@ async def resume(request: Request) -> Done:
 async def remove(request: Request) -> Done:
     """Have the pilots of a pool leave, and forget it with the last of them."""
     return await do(request, RemovePool(actor(request), _name(request)))
+
+
+async def ask(request: Request, body: PilotsBody) -> Done:
+    """Ask the engine of a pool for workers now, whether or not a job waits."""
+    return await do(request, AskForPilots(actor(request), _name(request), body.count))
+
+
+async def leave(request: Request) -> Done:
+    """Have a pilot leave once its jobs have ended."""
+    return await do(request, LeavePilot(actor(request), _name(request)))
+
+
+async def script(request: Request) -> ScriptReply:
+    """Show what the engine of a pool is given for one worker; nobody is asked."""
+    context = context_of(request)
+    pool = find(context.broker.state, _name(request))
+    return ScriptReply(_runner(context).script(pool))
+
+
+def _runner(context: Context) -> PoolRunner:
+    if context.pools is None:
+        raise Refused("this daemon has no queue, so it has no pools")
+    return context.pools
 
 
 def _name(request: Request) -> str:
@@ -99,4 +129,5 @@ def _pilot(state: State, pilot: Pilot) -> PilotReply:
         expected_start="" if report is None else report.expected_start,
         worker=None if worker is None else registry.name_of(state, worker),
         connected=pilot.connected,
+        by_hand=pilot.by_hand,
     )

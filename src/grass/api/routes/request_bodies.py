@@ -334,6 +334,12 @@ class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     folder: str = ""
 
 
+class PilotsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How many workers to ask a pool's engine for."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+
+
 class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     """A machine that joins: its code, its name, and the id of its worker."""
 

@@ -95,6 +95,8 @@ class BrokerCore:
             requests.AddPool: pool_calls.add,
             requests.SetPoolPaused: pool_calls.set_paused,
             requests.RemovePool: pool_calls.remove,
+            requests.AskForPilots: pool_calls.ask_by_hand,
+            requests.LeavePilot: pool_calls.leave,
             requests.PilotSubmitted: pool_calls.submitted,
             requests.PilotRefused: pool_calls.refused,
             requests.PilotsListed: pool_calls.listed,

@@ -29,6 +29,7 @@ POLL_S = 10.0
 TOKEN_US = 30 * 86_400 * 1_000_000
 """A token ends with its pilot, and after so long in any case."""
 WORKER_ROLE = "worker"
+_NO_MARK = "MARK"
 
 
 class Launcher(Protocol):
@@ -66,6 +67,11 @@ class PoolRunner:
         """Ask the engine of a new pool whether it would take its pilots."""
         request = self._launcher.request(pool, "check")
         return await self._provider_of(pool).check(request)
+
+    def script(self, pool: Pool) -> str:
+        """Return what the engine of a pool would be given for one worker."""
+        request = self._launcher.request(pool, _NO_MARK)
+        return self._provider_of(pool).preview(request)
 
     async def run(self) -> None:
         """Look after all pilots until cancelled."""

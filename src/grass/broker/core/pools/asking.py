@@ -33,6 +33,15 @@ def ask(
         memory.effects.append(Submit(pool.name, mark))
 
 
+def ask_by_hand(
+    memory: PoolMemory, pool: Pool, marks: Sequence[str], now_us: int
+) -> None:
+    """Ask for a pilot with each of these marks, whether or not a job waits."""
+    for mark in marks:
+        memory.save(Pilot(mark=mark, pool=pool.name, asked_at=now_us, by_hand=True))
+        memory.effects.append(Submit(pool.name, mark))
+
+
 def retry_at(memory: PoolMemory) -> int | None:
     """Return when the next pool may be asked again."""
     times = (pool.retry_at for pool in memory.pools.values() if not pool.paused)

@@ -34,7 +34,7 @@ def came(
     if pilot.stage is not PilotStage.LEAVING:
         pilot.stage = PilotStage.WORKING
     memory.save(pilot)
-    is_late = is_first and not needed
+    is_late = is_first and not needed and not pilot.by_hand
     if is_late or pilot.stage is PilotStage.LEAVING or _pool(memory, pilot).removing:
         leave(memory, pilot)
 
@@ -59,7 +59,7 @@ def idle(memory: PoolMemory, worker: str, now_us: int) -> None:
         if pilot.connected and pilot.idle_since is None:
             pilot.idle_since = now_us
             memory.save(pilot)
-            if _pool(memory, pilot).removing or _is_out_of_time(memory, pilot, now_us):
+            if pilot.drained or _is_out_of_time(memory, pilot, now_us):
                 leave(memory, pilot)
 
 
@@ -94,11 +94,16 @@ def remove(memory: PoolMemory, pool: Pool) -> None:
     pool.removing = True
     memory.save_pool(pool)
     for pilot in memory.pilots_of(pool.name):
-        if pilot.connected and pilot.idle_since is None:
-            _drain(memory, pilot)
-        else:
-            leave(memory, pilot)
+        leave_after_jobs(memory, pilot)
     memory.drop_if_left(pool)
+
+
+def leave_after_jobs(memory: PoolMemory, pilot: Pilot) -> None:
+    """Give a pilot no job any more, and have it leave once those it has are over."""
+    if pilot.connected and pilot.idle_since is None:
+        _drain(memory, pilot)
+    else:
+        leave(memory, pilot)
 
 
 def leave(memory: PoolMemory, pilot: Pilot) -> None:

@@ -4,6 +4,8 @@ from grass.broker.core.calls import Done
 from grass.broker.core.pools import asking, engine_answers, leaving, pool_workers
 from grass.broker.core.pools.requests import (
     AddPool,
+    AskForPilots,
+    LeavePilot,
     PilotRefused,
     PilotsListed,
     PilotSubmitted,
@@ -11,9 +13,10 @@ from grass.broker.core.pools.requests import (
     SetPoolPaused,
 )
 from grass.broker.core.state import State
+from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
 from grass.model.journal import Kind
-from grass.model.pools import Pool
+from grass.model.pools import Pilot, Pool
 from grass.model.resources import check_name
 
 MOST_WORKERS = 10_000
@@ -55,6 +58,43 @@ def remove(state: State, call: RemovePool) -> Done:
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-removed", name=pool.name)
     return Done()
+
+
+def ask_by_hand(state: State, call: AskForPilots) -> Done:
+    """Ask for workers now; a pool that is paused is asked all the same."""
+    pool = find(state, call.name)
+    if pool.removing:
+        raise Refused(f"pool `{pool.name}` is being removed")
+    there = len(state.pools.pilots_of(pool.name))
+    if there + call.count > pool.max_workers:
+        raise Refused(
+            f"pool `{pool.name}` may have {pool.max_workers} workers, and {there} "
+            "of them are there or on their way",
+            "ask for fewer",
+        )
+    pool_workers.ask_by_hand(state, pool, call.count)
+    state.batch.urgent = True
+    state.note_by(call.actor, "workers-asked", name=pool.name, count=call.count)
+    return Done()
+
+
+def leave(state: State, call: LeavePilot) -> Done:
+    """Have a pilot leave once its jobs have ended."""
+    pilot = _pilot(state, call.name)
+    leaving.leave_after_jobs(state.pools, pilot)
+    state.batch.urgent = True
+    state.note_by(call.actor, "worker-sent-away", name=call.name, pool=pilot.pool)
+    return Done()
+
+
+def _pilot(state: State, name: str) -> Pilot:
+    for pilot in state.pools.pilots.values():
+        names = [pilot.mark, pilot.engine_id]
+        if pilot.worker is not None:
+            names += [pilot.worker, registry.name_of(state, pilot.worker)]
+        if name in names:
+            return pilot
+    raise NotFound(f"no pool has a worker `{name}`", "`grass up ls` lists them")
 
 
 def find(state: State, name: str) -> Pool:

@@ -110,6 +110,14 @@ def ask(state: State) -> None:
         state.batch.urgent = True
 
 
+def ask_by_hand(state: State, pool: Pool, count: int) -> None:
+    """Ask for so many pilots because a person wants them."""
+    marks = [_mark(state, pool, number) for number in range(count)]
+    asking.ask_by_hand(state.pools, pool, marks, state.now_us)
+    pool.made += count
+    state.pools.save_pool(pool)
+
+
 def next_times(state: State) -> list[int]:
     """Return when there is something to do for pools."""
     times = (leaving.wake_at(state.pools), asking.retry_at(state.pools))

@@ -26,6 +26,22 @@ class RemovePool(Call[Done]):
     name: str
 
 
+class AskForPilots(Call[Done]):
+    """Ask the engine of a pool for workers now, whether or not a job waits."""
+
+    actor: str
+    name: str
+    count: int
+
+
+class LeavePilot(Call[Done]):
+    """Have a pilot leave once its jobs have ended."""
+
+    actor: str
+    name: str
+    """Its worker's name or id, its id in the engine, or its mark."""
+
+
 class PilotSubmitted(Call[None]):
     """An engine has taken a pilot."""
 
