@@ -15,7 +15,7 @@ from benchmarks.fresh_home import QUEUE, FreshHome, keepers, see_off
 from benchmarks.scratch import scratch_folder
 from grass.client import autostart
 from grass.client.client import Client
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import LOCAL, Home
 from grass.daemon.worker_setup import home_instance, worker_id
 from grass.model.addresses import read_invitation
@@ -64,7 +64,7 @@ def _join(broker: Client, folder: Path, port: int, name: str, role: str) -> None
     with Client.invited(home, invitation) as stranger:
         identity = worker_id(home), home_instance(home)
         told = stranger.join(invitation.code, name, *identity)
-    known = Known(
+    known = JoinedBroker(
         pin=invitation.pin,
         token=told["token"],
         role=told["role"],

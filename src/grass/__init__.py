@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from grass.tasks.wait_group import exec1 as exec1
     from grass.tasks.wait_group import load_cache_or_exec1 as load_cache_or_exec1
     from grass.tasks.wait_group import open_waitgroup as open_waitgroup
-    from grass.verbs.calls import enqueue as enqueue
-    from grass.verbs.calls import enqueue_array as enqueue_array
-    from grass.verbs.calls import enqueue_array_async as enqueue_array_async
-    from grass.verbs.calls import enqueue_async as enqueue_async
-    from grass.verbs.calls import enqueue_many as enqueue_many
-    from grass.verbs.calls import enqueue_many_async as enqueue_many_async
-    from grass.verbs.calls import jobs as jobs
-    from grass.verbs.calls import jobs_async as jobs_async
-    from grass.verbs.calls import map as map  # noqa: A004 -- as `grass.map`
-    from grass.verbs.calls import map_async as map_async
     from grass.verbs.cell_magic import (
         load_ipython_extension as load_ipython_extension,
     )
+    from grass.verbs.enqueueing import enqueue as enqueue
+    from grass.verbs.enqueueing import enqueue_array as enqueue_array
+    from grass.verbs.enqueueing import enqueue_array_async as enqueue_array_async
+    from grass.verbs.enqueueing import enqueue_async as enqueue_async
+    from grass.verbs.enqueueing import enqueue_many as enqueue_many
+    from grass.verbs.enqueueing import enqueue_many_async as enqueue_many_async
+    from grass.verbs.enqueueing import jobs as jobs
+    from grass.verbs.enqueueing import jobs_async as jobs_async
+    from grass.verbs.enqueueing import map as map  # noqa: A004 -- as `grass.map`
+    from grass.verbs.enqueueing import map_async as map_async
     from grass.verbs.job import Job as Job
     from grass.verbs.job_list import Jobs as Jobs
 
@@ -79,7 +79,7 @@ _EXPORTED = {
             *("enqueue_async", "enqueue_array_async", "enqueue_many_async"),
             *("jobs_async", "map", "map_async"),
         ),
-        "grass.verbs.calls",
+        "grass.verbs.enqueueing",
     ),
     "load_ipython_extension": "grass.verbs.cell_magic",
     "Job": "grass.verbs.job",

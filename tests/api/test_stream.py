@@ -17,7 +17,7 @@ from grass.errors import GrassError
 from grass.link.messages import Devices, ReadDevices
 from grass.model.usage.gpu_use import GpuUse
 from grass.queries.feed import changed_jobs, device_readings, feed
-from grass.queries.feed.changed_jobs import Found, Wanted
+from grass.queries.feed.changed_jobs import ChangedRows, Wanted
 from grass.queries.presentation import Presenter, Viewer
 from grass.store import Store
 
@@ -251,7 +251,7 @@ def test_many_followers_are_served_by_one_reading(
     readings: list[Wanted] = []
     read = changed_jobs.read_changes
 
-    def counted(store: Store, wanted: Wanted) -> Found:
+    def counted(store: Store, wanted: Wanted) -> ChangedRows:
         readings.append(wanted)
         return read(store, wanted)
 

@@ -9,7 +9,7 @@ from tests.support.browsing import A_LINK, HOST, OF_THE_PAGE, ORIGIN, Headers, a
 from tests.support.calling import Api, play
 
 from grass.api.access.browser_checks import SAFE
-from grass.api.access.web_sessions import Session, Sessions
+from grass.api.access.web_sessions import Sessions, WebSession
 from grass.api.app import ENDPOINTS
 from grass.api.openapi import Endpoint
 from grass.api.server.web_app import OTHERS, WebApp
@@ -19,10 +19,10 @@ from grass.model.access import Right
 
 KEY = bytes(range(32))
 FAR = 2**40
-OWNER = Session("uid:0", "admin", FAR)
+OWNER = WebSession("uid:0", "admin", FAR)
 
 
-def cookie(session: Session, key: bytes = KEY) -> str:
+def cookie(session: WebSession, key: bytes = KEY) -> str:
     sessions = Sessions(key)
     return f"{Sessions(KEY).cookie}={sessions.sealed(session)}"
 
@@ -64,8 +64,8 @@ NOT_LOGGED_IN = {
     "no signature": f"{Sessions(KEY).cookie}={value.partition('.')[0]}.",
     "another key": cookie(OWNER, bytes(32)),
     "another name": f"grass={value}",
-    "too old": cookie(Session("uid:0", "admin", 1)),
-    "of a token": cookie(Session("token:ada", "admin", FAR, "ada", "00" * 32)),
+    "too old": cookie(WebSession("uid:0", "admin", 1)),
+    "of a token": cookie(WebSession("token:ada", "admin", FAR, "ada", "00" * 32)),
 }
 
 
@@ -152,7 +152,7 @@ def test_a_role_is_refused_what_it_may_not_do(tmp_path: Path, role: str) -> None
     }[role]
 
     async def story(api: Api, app: WebApp) -> None:
-        headers = GOOD | {"cookie": cookie(Session("uid:0", role, FAR))}
+        headers = GOOD | {"cookie": cookie(WebSession("uid:0", role, FAR))}
         before = (await api.get("/events")).body
         refused = [
             one for one in ENDPOINTS if one.right and not {one.right, one.own} & may

@@ -7,8 +7,8 @@ from grass.api.access.web_sessions import (
     MOST_ONE_TIME,
     ONE_TIME_S,
     SESSION_S,
-    Session,
     Sessions,
+    WebSession,
     principal_of,
     session_of_token,
     valid_token,
@@ -25,7 +25,7 @@ def test_a_one_time_token_is_for_one_login() -> None:
     text = sessions.new_one_time("uid:7", "read", NOW)
     found = sessions.redeem(text, NOW)
     until = int(NOW) + SESSION_S
-    assert found == Session("uid:7", "read", until, id=found.id)
+    assert found == WebSession("uid:7", "read", until, id=found.id)
     with pytest.raises(Unauthorized, match="used already"):
         sessions.redeem(text, NOW)
 
@@ -51,7 +51,7 @@ def test_only_so_many_one_time_tokens_are_kept() -> None:
 
 
 def test_a_cookie_holds_after_a_restart_until_its_time_is_over() -> None:
-    session = Session("uid:7", "admin", int(NOW) + 10)
+    session = WebSession("uid:7", "admin", int(NOW) + 10)
     value = Sessions(KEY).sealed(session)
     assert Sessions(KEY).opened(value, NOW) == session
     assert Sessions(KEY).opened(value, NOW + 10) is None
@@ -71,7 +71,7 @@ def test_a_session_that_was_ended_is_over_and_no_other() -> None:
 
 
 def test_every_change_of_a_cookie_makes_it_invalid() -> None:
-    value = Sessions(KEY).sealed(Session("uid:7", "read", 2**40))
+    value = Sessions(KEY).sealed(WebSession("uid:7", "read", 2**40))
     # The last letter has bits that mean nothing.
     for at in range(len(value) - 1):
         other = "A" if value[at] != "A" else "B"
@@ -128,6 +128,6 @@ def test_the_rights_of_a_session_are_those_of_its_token_now() -> None:
 
 
 def test_the_cookie_of_an_owner_is_no_token() -> None:
-    owner = Session("uid:0", "admin", 2**40)
+    owner = WebSession("uid:0", "admin", 2**40)
     nameless = Token("", "admin", bytes(HASH_BYTES), 0, "uid:0")
     assert valid_token(owner, {"": nameless}, NOW) is None

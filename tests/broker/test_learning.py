@@ -20,7 +20,7 @@ from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.jobs.spec import JobPatch
 from grass.model.usage.attempt_usage import ResourceUse, UnitUse
-from grass.model.usage.profiles import Profile, Sample
+from grass.model.usage.profiles import MeasuredRun, Profile
 from grass.model.worker import Unit
 from grass.queries.job_documents import why_waiting
 from grass.queries.profile_documents import profile_documents
@@ -143,8 +143,8 @@ def test_imported_profiles_replace_those_of_their_type_and_model(
     broker: Brokerage,
 ) -> None:
     run(broker, 3)
-    other = Profile("train.py", A100, [Sample(1, 0, GIB)], 1)
-    again = Profile("train.py", H200, [Sample(2, 0, 9 * GIB)], 5)
+    other = Profile("train.py", A100, [MeasuredRun(1, 0, GIB)], 1)
+    again = Profile("train.py", H200, [MeasuredRun(2, 0, 9 * GIB)], 5)
     broker.call(ImportProfiles(ME, [other, again]))
     assert list(broker.state.profiles) == [other, again]
 

@@ -16,7 +16,7 @@ from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.jobs.lifecycle import JobState
 from grass.model.resources import request_from
 from grass.model.usage.attempt_usage import ResourceUse, UnitUse
-from grass.model.usage.profiles import Profile, Sample
+from grass.model.usage.profiles import MeasuredRun, Profile
 
 GPU = {"cause": OUT_OF_GPU_MEMORY}
 OTHER = f"{'a' * 16}.9.1"
@@ -66,7 +66,7 @@ def test_a_job_gets_more_until_it_has_a_whole_gpu(gpus: Brokerage) -> None:
 
 def test_a_job_whose_memory_is_learned_gets_a_whole_gpu_too(gpus: Brokerage) -> None:
     asked: dict[str, Any] = {"auto_vram": True, "request": (), "job_type": "fit"}
-    known = Sample(1, 0, 4 * GIB - 256 * 2**20)
+    known = MeasuredRun(1, 0, 4 * GIB - 256 * 2**20)
     gpus.call(ImportProfiles(ME, [Profile("fit", "", [known], 1)]))
     job = gpus.enqueue(**asked, retries=3)
     held = [gpus.said(Start)[-1].allocation["vram"]["0"] / WHOLE]

@@ -6,19 +6,19 @@ from hypothesis import strategies as st
 
 from grass.broker.core.profiles.prediction import MIB, growth, predicted
 from grass.model.amounts import GIB
-from grass.model.usage.profiles import Sample, SampleEnd
+from grass.model.usage.profiles import MeasuredRun, SampleEnd
 
 
 def used(
     *peaks: float, end: SampleEnd = "succeeded", ran_s: float = 60
-) -> list[Sample]:
+) -> list[MeasuredRun]:
     return [
-        Sample(job, 0, int(peak * GIB), ran_s, end=end)
+        MeasuredRun(job, 0, int(peak * GIB), ran_s, end=end)
         for job, peak in enumerate(peaks, 1)
     ]
 
 
-def memory(samples: list[Sample]) -> float:
+def memory(samples: list[MeasuredRun]) -> float:
     found = predicted(samples)
     assert found is not None
     return found.memory / GIB
@@ -71,14 +71,14 @@ def test_a_run_that_goes_on_counts_and_is_named_so() -> None:
     assert found.why == "at most 2G in 1 run so far, and 256M to spare"
 
 
-def leak(ran_s: float, start: float = 1.0, per_s: float = 0.01) -> Sample:
+def leak(ran_s: float, start: float = 1.0, per_s: float = 0.01) -> MeasuredRun:
     """Give an attempt whose memory grows evenly."""
     marks, at = [], 1
     while at <= ran_s:
         marks.append(int((start + per_s * at) * GIB))
         at *= 2
     peak = int((start + per_s * ran_s) * GIB)
-    return Sample(7, 0, peak, ran_s, marks=tuple(marks))
+    return MeasuredRun(7, 0, peak, ran_s, marks=tuple(marks))
 
 
 @pytest.mark.parametrize("ran_s", [60, 100, 128, 500, 4000])
@@ -88,13 +88,13 @@ def test_growth_is_seen_whatever_the_time(ran_s: float) -> None:
 
 def test_one_step_is_no_growth() -> None:
     marks = (GIB,) * 6 + (3 * GIB,)
-    assert growth(Sample(1, 0, 3 * GIB, 100, marks=marks)) is None
-    assert growth(Sample(1, 0, 3 * GIB, 100, marks=(3 * GIB,) * 7)) is None
+    assert growth(MeasuredRun(1, 0, 3 * GIB, 100, marks=marks)) is None
+    assert growth(MeasuredRun(1, 0, 3 * GIB, 100, marks=(3 * GIB,) * 7)) is None
 
 
 def test_small_changes_are_no_growth() -> None:
     marks = tuple(10 * GIB + step * 10 * MIB for step in range(7))
-    assert growth(Sample(1, 0, marks[-1] + 10 * MIB, 100, marks=marks)) is None
+    assert growth(MeasuredRun(1, 0, marks[-1] + 10 * MIB, 100, marks=marks)) is None
 
 
 def test_a_type_that_grows_is_given_what_a_longer_run_would_use() -> None:
@@ -108,7 +108,7 @@ def test_a_type_that_grows_is_given_what_a_longer_run_would_use() -> None:
 
 
 def test_the_amount_is_never_less_than_the_memory() -> None:
-    found = predicted([Sample(1, 0, 3 * GIB + 1)])
+    found = predicted([MeasuredRun(1, 0, 3 * GIB + 1)])
     assert found is not None
     assert found.amount * GIB >= found.memory * 10_000
 

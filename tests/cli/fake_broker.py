@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import Home
 from grass.model.addresses import Address
 from grass.tls.pins import pin_of_key
@@ -51,12 +51,16 @@ class FakeBroker(FakeDaemon):
             secured.settimeout(None)
             return secured
 
-    def known(self, *, role: str = "machine", token: str = "laptop.secret") -> Known:
+    def known(
+        self, *, role: str = "machine", token: str = "laptop.secret"
+    ) -> JoinedBroker:
         """Give what a machine knows that has joined it."""
         moment = "2026-01-02T03:04:05.000Z"
-        return Known(self.pin, token, role, "laptop", (self.address,), "c1", moment)
+        return JoinedBroker(
+            self.pin, token, role, "laptop", (self.address,), "c1", moment
+        )
 
-    def joined_by(self, home: Home, **how: str) -> Known:
+    def joined_by(self, home: Home, **how: str) -> JoinedBroker:
         """Have a machine join it."""
         Path(home.folder).mkdir(exist_ok=True)
         return Credentials.load(home).add(self.known(**how))

@@ -7,14 +7,14 @@ import pytest
 from grass.cli.parsing.options import Values
 from grass.cli.printing.keys import _split
 from grass.cli.printing.live_screen import frame
-from grass.cli.printing.page import Page, Part
+from grass.cli.printing.page import Page, Section
 from grass.cli.printing.show.show_options import ShowOptions
-from grass.cli.printing.show.show_views import JobList
+from grass.cli.printing.show.show_views import JobsView
 from grass.cli.printing.styled import cells
 
 from .documents import job
 
-VIEW = JobList(ShowOptions(Values(), []))
+VIEW = JobsView(ShowOptions(Values(), []))
 
 
 def drawn_lines(drawn: str) -> list[str]:
@@ -69,8 +69,8 @@ def test_the_letter_at_the_edge_is_not_erased(monkeypatch: pytest.MonkeyPatch) -
 def page(jobs: int, running: int = 0) -> Page:
     return Page(
         [
-            Part(["WORKER", *(f"unit {n}" for n in range(6))], ["worker"]),
-            Part(["QUEUE", *(f"queue {n}" for n in range(6))], ["queues"]),
+            Section(["WORKER", *(f"unit {n}" for n in range(6))], ["worker"]),
+            Section(["QUEUE", *(f"queue {n}" for n in range(6))], ["queues"]),
         ],
         ["ID"],
         [f"job {number}" for number in range(jobs)],

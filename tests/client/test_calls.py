@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from grass.client import session
+from grass.client import broker_session
 from grass.client.client import Client
 from grass.config import Home
 from grass.errors import NoBroker, NoDaemon, NotFound
@@ -149,7 +149,7 @@ def test_reading_is_repeated_while_a_daemon_restarts(home: Home) -> None:
 def test_a_daemon_that_does_not_come_back_is_given_up(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "RECONNECT_S", 0.1)
+    monkeypatch.setattr(broker_session, "RECONNECT_S", 0.1)
     with Client(home) as client:
         with playing(home, sized(b'{"id":7}')):
             client.job(7)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import Home
 from grass.errors import Forbidden, GrassError
 from grass.model.addresses import Address
@@ -19,9 +19,9 @@ def home(tmp_path: Path) -> Home:
     return Home(str(tmp_path))
 
 
-def known(pin: str, *hosts: str, token: str = "laptop.secret") -> Known:
+def known(pin: str, *hosts: str, token: str = "laptop.secret") -> JoinedBroker:
     addresses = tuple(Address(host, 7500) for host in hosts or (f"{pin}.org",))
-    return Known(pin, token, "machine", "laptop", addresses, "c1", "2026-01-02")
+    return JoinedBroker(pin, token, "machine", "laptop", addresses, "c1", "2026-01-02")
 
 
 def test_without_a_file_nothing_was_joined(home: Home) -> None:
@@ -124,7 +124,7 @@ def test_a_token_does_not_end_up_in_a_log() -> None:
 def test_many_callers_at_once_lose_nothing(home: Home) -> None:
     script = (
         "import sys; from grass.client.credentials import *; from grass.config import *"
-        "\nfor n in range(5): Credentials.load(Home(sys.argv[1])).add(Known("
+        "\nfor n in range(5): Credentials.load(Home(sys.argv[1])).add(JoinedBroker("
         "f'{sys.argv[2]}-{n}','t','r','n',(Address('h',1),),'c','2026'))"
     )
     words = [sys.executable, "-c", script, home.folder]

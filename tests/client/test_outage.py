@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from grass.client import connection, patience, session, tls_connection
+from grass.client import broker_session, connection, patience, tls_connection
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.client.patience import Outage
@@ -77,7 +77,7 @@ def test_following_gives_notice_that_the_broker_is_away(
 
     broker.answers["GET /jobs/7/output?follow=1"] = vanish
     broker.cut_after = 1
-    monkeypatch.setattr(session, "RECONNECT_S", 0.5)
+    monkeypatch.setattr(broker_session, "RECONNECT_S", 0.5)
     with Client(home) as client:
         # The clients of one command share the notice.
         heard = heard_by(client.beside().outage)
@@ -185,7 +185,7 @@ def test_a_wait_keeps_its_limit_while_the_broker_is_away(
         heard = heard_by(client.outage)
         with pytest.raises(TimedOut, match="has not answered"):
             client.wait(["7"], 2.0)
-    assert 2 <= time.monotonic() - began < session.RECONNECT_S
+    assert 2 <= time.monotonic() - began < broker_session.RECONNECT_S
     assert "cannot be reached" in heard.get(timeout=30)
     assert heard.empty()
 

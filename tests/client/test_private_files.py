@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.client.private_files import create_private, replace_private
 from grass.config import Home
 from grass.daemon.hosting import save_options
@@ -17,7 +17,9 @@ from grass.daemon.worker_setup import worker_id
 from grass.errors import GrassError
 from grass.model.addresses import Address
 
-BROKER = Known("p", "m.secret", "machine", "m", (Address("h", 7500),), "c", "2026")
+BROKER = JoinedBroker(
+    "p", "m.secret", "machine", "m", (Address("h", 7500),), "c", "2026"
+)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.client import session, tls_connection
+from grass.client import broker_session, tls_connection
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.client.tls_connection import open_broker
@@ -322,7 +322,7 @@ def test_an_enqueue_that_was_cut_off_is_sent_again_with_its_key(
 def test_a_broker_that_stays_away_is_named_when_patience_ends(
     home: Home, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "RECONNECT_S", 0.3)
+    monkeypatch.setattr(broker_session, "RECONNECT_S", 0.3)
     broker.joined_by(home)
     broker.answers["POST /jobs"] = [b""]
     broker.cut_after = 1

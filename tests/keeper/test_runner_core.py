@@ -37,7 +37,7 @@ class Keeper:
         self.now = 0.0
         self.hung_up: list[int] = []
 
-    def step(self, event: events.Event) -> list[effects.Effect]:
+    def step(self, event: events.KeeperEvent) -> list[effects.Effect]:
         wanted = self.core.step(event, self.now)
         self.hung_up += [effect.pid for effect in of(wanted, effects.HangUp)]
         return wanted

@@ -199,12 +199,14 @@ def test_a_broker_with_another_key_is_sent_nothing(
     play(story())
 
 
-def recorded_tries(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[connect.Place]:
+def recorded_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> asyncio.Queue[connect.ResolvedAddress]:
     """Record each place that is dialled."""
-    tries: asyncio.Queue[connect.Place] = asyncio.Queue()
+    tries: asyncio.Queue[connect.ResolvedAddress] = asyncio.Queue()
 
     async def noted(
-        place: connect.Place, credential: connect.Credential
+        place: connect.ResolvedAddress, credential: connect.Credential
     ) -> ClientConnection:
         tries.put_nowait(place)
         return await connect.open_websocket(place, credential)
@@ -399,7 +401,7 @@ def test_names_are_resolved_again_at_every_attempt(
     async def story() -> None:
         places = {"my.server": closed_port()}
 
-        async def resolve(address: Address) -> list[connect.Place]:
+        async def resolve(address: Address) -> list[connect.ResolvedAddress]:
             asked.append(address.host)
             found = await connect.resolve(places[address.host])
             return [place._replace(address=address) for place in found]

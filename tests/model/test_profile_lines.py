@@ -4,14 +4,14 @@ import pytest
 
 from grass.errors import UsageError
 from grass.model.usage.profile_lines import read_profiles
-from grass.model.usage.profiles import Profile, Sample
+from grass.model.usage.profiles import MeasuredRun, Profile
 from grass.store.bodies import json_text
 
 GOOD = '{"job_type":"a","model":"H200"}'
 
 
 def test_what_was_written_reads_back() -> None:
-    sample = Sample(7, 5, 2**31, 60.5, 2.25, "running", (2**20, 2**31))
+    sample = MeasuredRun(7, 5, 2**31, 60.5, 2.25, "running", (2**20, 2**31))
     known = [Profile("a/b.py::fit", "H200", [sample], 9, 1), Profile("c", "")]
     lines = [json_text(one) for one in known]
     assert read_profiles("\n\n".join(lines) + "\n") == known

@@ -9,7 +9,7 @@ import pytest
 
 import grass
 from grass.profiles.guest_calls import GuestCalls
-from grass.profiles.process_state import state
+from grass.profiles.process_allocations import state
 from tests.profiles.programs import SOURCE, Programs, python
 from tests.support.homes import GrassHome
 from tests.support.patience import until

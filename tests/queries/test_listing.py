@@ -8,7 +8,7 @@ import pytest
 from grass.model import selectors
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
-from grass.queries.listing import Listing, Rows, listing, picture
+from grass.queries.listing import Listing, RowLimits, listing, picture
 from grass.store import Changes, JobFilter
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import a_job, a_spec, an_attempt
@@ -49,8 +49,10 @@ def ids(found: Listing) -> list[int]:
     return [one.job.id for one in found.jobs]
 
 
-def look(store: SqliteStore, rows: Rows | None = None, **wanted: object) -> Listing:
-    return listing(store, JobFilter(**wanted), rows or Rows())  # type: ignore[arg-type]
+def look(
+    store: SqliteStore, rows: RowLimits | None = None, **wanted: object
+) -> Listing:
+    return listing(store, JobFilter(**wanted), rows or RowLimits())  # type: ignore[arg-type]
 
 
 def test_running_jobs_come_first_then_the_next_then_the_last(
@@ -88,7 +90,7 @@ def test_an_array_is_one_row_and_hides_no_other_job(store: SqliteStore) -> None:
 
 def test_each_member_is_a_row_where_that_is_asked_for(store: SqliteStore) -> None:
     fill(store, [*an_array(1, 30), a_job(31, priority=1), *an_array(32, 30)])
-    found = look(store, Rows(members=True))
+    found = look(store, RowLimits(members=True))
     queued = [31, *range(4, 23)]
     assert ids(found) == [2, 3, 33, 34, *queued, 32, 1]
     assert found.arrays == []
@@ -99,7 +101,7 @@ def test_a_filtered_view_shows_what_runs_also_of_a_long_array(
     store: SqliteStore,
 ) -> None:
     fill(store, [*an_array(1, 300, project="p"), *an_array(301, 300), a_job(601)])
-    some = Rows(100, 100, 10, in_all=100)
+    some = RowLimits(100, 100, 10, in_all=100)
     for texts in (["@p"], ["1-300"], ["@p", "5"]):
         chosen = tuple(map(selectors.read, texts))
         found = look(store, some, selections=chosen)
@@ -116,7 +118,7 @@ def test_a_filtered_view_shows_what_runs_also_of_a_long_array(
 def test_a_short_view_keeps_some_room_for_jobs_that_ended(store: SqliteStore) -> None:
     ended = [a_job(n, state=SUCCEEDED, finished_at=n) for n in range(1, 21)]
     fill(store, [*ended, *(a_job(n) for n in range(21, 61))])
-    found = look(store, Rows(10, 10, 5, in_all=10))
+    found = look(store, RowLimits(10, 10, 5, in_all=10))
     assert ids(found) == [21, 22, 23, 24, 25, 20, 19, 18, 17, 16]
     assert found.left_out == {QUEUED: 35, SUCCEEDED: 15}
 
@@ -131,7 +133,7 @@ def test_a_job_that_was_only_sent_ahead_is_queued(store: SqliteStore) -> None:
     assert found.listing.left_out == {}
     assert found.listing.arrays[0].totals.states == {QUEUED: 3, RUNNING: 1}
     assert found.totals == {QUEUED: 3, RUNNING: 1}
-    few = look(store, Rows(1, 1, 0, in_all=1))
+    few = look(store, RowLimits(1, 1, 0, in_all=1))
     assert ids(few) == [1]
     assert few.totals == {QUEUED: 3, RUNNING: 1}
     assert few.arrays[0].totals.states == {QUEUED: 3, RUNNING: 1}
@@ -149,7 +151,7 @@ def test_a_view_of_running_jobs_has_none_that_was_only_sent_ahead(
 ) -> None:
     jobs = [a_job(n, state=RUNNING, attempts=1) for n in (1, 2, 3)]
     fill(store, jobs, *[an_attempt(n, after=n - 1 or None) for n in (1, 2, 3)])
-    found = listing(store, wanted, Rows())
+    found = listing(store, wanted, RowLimits())
     assert ids(found) == [1]
     assert found.totals == {RUNNING: 1}
     assert found.left_out == {}

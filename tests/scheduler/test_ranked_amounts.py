@@ -2,7 +2,7 @@
 
 import random
 
-from grass.scheduler.blocked_index import Entry, Pool
+from grass.scheduler.blocked_index import BlockedEntry, Bucket
 from grass.scheduler.ranked_amounts import Ranked, RankedAmounts
 from grass.scheduler.shapes import QueueGate, Shape, ShapeKey
 from grass.scheduler.worker_units import WorkerUnits
@@ -12,7 +12,7 @@ def test_the_best_of_any_range_is_found_while_amounts_come_and_go() -> None:
     chance = random.Random(7)
     key = ShapeKey("q", (), None, frozenset())
     shape = Shape(1, key, QueueGate("q"))
-    pool = Pool(WorkerUnits("w"), "cpu", "", None)
+    bucket = Bucket(WorkerUnits("w"), "cpu", "", None)
     amounts, plain = RankedAmounts(), dict[int, Ranked]()
     for number in range(3000):
         amount = chance.randrange(1, 400)
@@ -21,7 +21,7 @@ def test_the_best_of_any_range_is_found_while_amounts_come_and_go() -> None:
             del plain[amount]
         else:
             order = chance.randrange(10**6) * 3000 + number
-            plain[amount] = order, Entry(shape, amount, pool)
+            plain[amount] = order, BlockedEntry(shape, amount, bucket)
             amounts.put(amount, plain[amount])
         low = chance.randrange(0, 400)
         high = low + chance.randrange(0, 200)

@@ -32,7 +32,7 @@ class Keeper(Protocol):
 
     alive: bool
 
-    def post(self, event: events.Event) -> None:
+    def post(self, event: events.KeeperEvent) -> None:
         """Tell the core in the next turn."""
 
     def child_died(self, process: Process) -> None:
@@ -47,7 +47,7 @@ class KeeperJobs:
         self._host = host
         self._processes = processes
         self._keeper = keeper
-        self._careful: dict[int, events.Event | None] = {}
+        self._careful: dict[int, events.KeeperEvent | None] = {}
         """Children of careful starts, and what they reported that was not heard."""
         self._adopted: dict[str, Process] = {}
         self._known: dict[str, tuple[int, int]] = {}
@@ -55,7 +55,7 @@ class KeeperJobs:
         self._lines: dict[int, RunnerLine] = {}
         """The lines to runners that are open, by pid."""
 
-    def actions(self) -> dict[type, Callable[[Any], events.Event | None]]:
+    def actions(self) -> dict[type, Callable[[Any], events.KeeperEvent | None]]:
         """Give who carries out which effect."""
         return {
             effects.Probe: self._probe,
@@ -81,7 +81,7 @@ class KeeperJobs:
 
     # Starting.
 
-    def spawn(self, start: StartVerb) -> events.Event:
+    def spawn(self, start: StartVerb) -> events.KeeperEvent:
         """Start a program, the careful way where its plan says so."""
         if start.guest is not None:
             return self._begin(start, start.guest)
@@ -108,7 +108,7 @@ class KeeperJobs:
             self._lines[process.pid] = process.line
         return process
 
-    def hand_over(self, start: StartVerb, pid: int) -> events.Event:
+    def hand_over(self, start: StartVerb, pid: int) -> events.KeeperEvent:
         """Hand a task to an idle runner, or to a new one if that is gone."""
         plan, line = self._plan(start), self._lines.get(pid)
         if line is None or not line.process.alive:
@@ -128,7 +128,7 @@ class KeeperJobs:
             event = events.Answered(pid, status, None, self._host.wall_us)
             self._keeper.post(event)
 
-    def hears(self, event: events.Event) -> bool:
+    def hears(self, event: events.KeeperEvent) -> bool:
         """Tell whether an event comes that was not on a line that is hung up."""
         return not isinstance(event, events.Answered) or event.pid in self._lines
 
@@ -142,7 +142,7 @@ class KeeperJobs:
         for pid in list(self._lines):
             self._hang_up(pid)
 
-    def _begin(self, start: StartVerb, pid: int) -> events.Event:
+    def _begin(self, start: StartVerb, pid: int) -> events.KeeperEvent:
         """Watch the process of a guest."""
         self._known[start.id] = self._guests[start.id] = (pid, start.guest_ticks)
         return self._adopt(start.id, pid, start.guest_ticks)
@@ -199,7 +199,7 @@ class KeeperJobs:
         if event is not None:
             self._keeper.post(event)
 
-    def reaped(self) -> Iterator[events.Event]:
+    def reaped(self) -> Iterator[events.KeeperEvent]:
         """Collect every child that has ended."""
         zombies, self.zombies = self.zombies, []
         for process in zombies:
@@ -248,7 +248,7 @@ class KeeperJobs:
         if effect.guest:
             self._guests[effect.id] = (effect.pid, effect.ticks)
 
-    def _adopt(self, id: str, pid: int, ticks: int) -> events.Event:
+    def _adopt(self, id: str, pid: int, ticks: int) -> events.KeeperEvent:
         process = self._processes.find(pid, ticks)
         now = self._host.wall_us
         if process is None or not process.alive:
@@ -262,13 +262,13 @@ class KeeperJobs:
         process.watchers.append(lambda: self._ended(id, process))
         return events.Adopted(id, pid, ticks, now)
 
-    def _search(self, effect: effects.Search) -> events.Event:
+    def _search(self, effect: effects.Search) -> events.KeeperEvent:
         for process in self._processes.tree(effect.id):
             if process.runs:
                 return self._adopt(effect.id, process.pid, process.ticks)
         return events.Missing(effect.id, self._host.wall_us)
 
-    def _inspect(self, effect: effects.Inspect) -> events.Event:
+    def _inspect(self, effect: effects.Inspect) -> events.KeeperEvent:
         process = self._adopted.get(effect.id)
         if process is not None:
             return self._status(effect.id, process)

@@ -159,7 +159,7 @@ class SimKeeper:
         self._pending: list[Entry] = []
         self._behind = True
         self._lines: dict[int, Line] = {}
-        self._inbox: deque[events.Event] = deque()
+        self._inbox: deque[events.KeeperEvent] = deque()
         self._unsent: list[tuple[Line, Entry]] = []
         self._hold_until: int | None = None
         self._urgent = False
@@ -171,7 +171,7 @@ class SimKeeper:
         """Until when it could not sync."""
         self._planned: Event | None = None
         self._jobs = KeeperJobs(host, processes, self)
-        actions: dict[type, Callable[[Any], events.Event | None]] = {
+        actions: dict[type, Callable[[Any], events.KeeperEvent | None]] = {
             effects.Publish: self._publish,
             effects.Tell: self._tell,
             effects.Reply: self._reply,
@@ -214,7 +214,7 @@ class SimKeeper:
         self._lines.pop(line.number, None)
         self.post(events.Closed(line.number))
 
-    def post(self, event: events.Event) -> None:
+    def post(self, event: events.KeeperEvent) -> None:
         """Have the core told in the next turn."""
         self._inbox.append(event)
         self._turn_within(TURN_US, quiet=_is_quiet(event))
@@ -315,13 +315,13 @@ class SimKeeper:
         if self._urgent or not held:
             self._flush_lines()
 
-    def spawn(self, start: StartVerb) -> events.Event:
+    def spawn(self, start: StartVerb) -> events.KeeperEvent:
         """Start an attempt's process, and tell what came of it."""
         event = self._jobs.spawn(start)
         self.crash_point()
         return event
 
-    def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+    def hand_over(self, start: StartVerb, runner: int) -> events.KeeperEvent:
         """Hand a task to a runner, and tell what came of it."""
         if self.dies_handing:
             raise Killed(self.on_killed)
@@ -329,7 +329,7 @@ class SimKeeper:
         self.crash_point()
         return event
 
-    def spawn_result(self, event: events.Event) -> None:
+    def spawn_result(self, event: events.KeeperEvent) -> None:
         """Tell the core."""
         self._order.feed(event)
 
@@ -459,7 +459,7 @@ def _received(verb: Verb) -> Verb:
     return verb._replace(task=TaskRun(key, "/f", "", "", "/r", {}, keep=keep))
 
 
-def _is_quiet(event: events.Event) -> bool:
+def _is_quiet(event: events.KeeperEvent) -> bool:
     """Tell whether an event follows from a heartbeat alone."""
     verb = event.verb if isinstance(event, events.VerbReceived) else None
     return isinstance(verb, LeaseVerb)

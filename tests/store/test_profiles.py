@@ -2,12 +2,12 @@
 
 from tests.store.conftest import Reopen
 
-from grass.model.usage.profiles import Profile, Sample
+from grass.model.usage.profiles import MeasuredRun, Profile
 from grass.store import Changes, Store
 
 SAMPLES = [
-    Sample(7, 5, 2**31, 60.5, 2.25, "running", (2**20, 2**31)),
-    Sample(9, 6, 2**33, end="out-of-memory"),
+    MeasuredRun(7, 5, 2**31, 60.5, 2.25, "running", (2**20, 2**31)),
+    MeasuredRun(9, 6, 2**33, end="out-of-memory"),
 ]
 WHOLE = Profile("a/fit.py::fit", "A100", SAMPLES, 3, 1)
 

@@ -12,7 +12,7 @@ from grass.cli.parsing import job_changes
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.options import Option, Values, scan
 from grass.errors import UsageError
-from grass.verbs import calls, keywords
+from grass.verbs import enqueueing, keywords
 from grass.verbs.job import Job
 from grass.verbs.job_list import Jobs
 from grass.verbs.keywords import as_values
@@ -33,10 +33,10 @@ def keys(options: tuple[Option, ...]) -> set[str]:
 
 def test_every_option_is_a_keyword_and_no_other() -> None:
     given = keys(enqueue.OPTIONS) - FOR_A_SHELL
-    assert keys(calls.ARRAY_OPTIONS) == given
+    assert keys(enqueueing.ARRAY_OPTIONS) == given
     ours = names(keywords.JobOptions) | names(keywords.ArrayOptions)
     assert ours == (given - {"array"}) | {"request"}
-    assert names(keywords.JobOptions) == keys(calls.OPTIONS) | {"request"}
+    assert names(keywords.JobOptions) == keys(enqueueing.OPTIONS) | {"request"}
 
 
 def test_every_change_is_a_keyword_and_no_other() -> None:
@@ -78,20 +78,20 @@ def test_a_keyword_means_what_the_option_means(
     given: dict[str, Any], words: list[str]
 ) -> None:
     written = Values()
-    scan(calls.OPTIONS, words, 0, written)
-    read = settings(as_values(calls.OPTIONS, given), None)
+    scan(enqueueing.OPTIONS, words, 0, written)
+    read = settings(as_values(enqueueing.OPTIONS, given), None)
     assert read == settings(written, None)
 
 
 @pytest.mark.parametrize("nothing", [None, [], (), Jobs([]), iter(())])
 def test_a_list_of_nothing_is_as_if_it_were_not_given(nothing: Any) -> None:
-    assert settings(as_values(calls.OPTIONS, {"after": nothing}), None) == {}
+    assert settings(as_values(enqueueing.OPTIONS, {"after": nothing}), None) == {}
     values = as_values(job_changes.CHANGES_BEFORE_START, {"after": nothing}, "none")
     assert job_changes.changes(values, None) == {"after": []}
 
 
 def test_a_request_of_nothing_is_one() -> None:
-    read = settings(as_values(calls.OPTIONS, {"request": {}}), None)
+    read = settings(as_values(enqueueing.OPTIONS, {"request": {}}), None)
     assert read == {"require": "{}"}
 
 
@@ -104,6 +104,6 @@ def test_none_takes_away_where_a_job_is_changed() -> None:
 
 def test_a_misspelled_keyword_is_told_as_on_the_command_line() -> None:
     with pytest.raises(UsageError, match=r"no option `--nmae=x`.*mean `--name`"):
-        as_values(calls.OPTIONS, {"nmae": "x"})
+        as_values(enqueueing.OPTIONS, {"nmae": "x"})
     with pytest.raises(UsageError, match=r'request=Cores.*of a job it is.*"cpu": 1'):
-        as_values(calls.OPTIONS, {"request": grass.Cores(1)})
+        as_values(enqueueing.OPTIONS, {"request": grass.Cores(1)})

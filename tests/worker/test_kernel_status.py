@@ -30,7 +30,7 @@ def told_by_successor(reason: str | None) -> ExitEntry:
     if reason is not None:
         records.append(StoppingEntry(ID, 15, reason, 100.0))
     core, told = KeeperCore(1, "boot"), list[Entry]()
-    waiting: list[events.Event] = [events.Restored(records)]
+    waiting: list[events.KeeperEvent] = [events.Restored(records)]
     while waiting:
         for effect in core.step(waiting.pop(0), 10.0):
             if isinstance(effect, effects.Adopt):

@@ -158,8 +158,8 @@ def _run(name: str, words: list[str]) -> int:
 
 def _tell_what_lacks(error: KeyError) -> int:
     """Say that an answer lacks something, as that of an older daemon does."""
-    module = sys.modules.get("grass.client.session")
-    peer = "" if module is None else module.Session.heard_from
+    module = sys.modules.get("grass.client.broker_session")
+    peer = "" if module is None else module.BrokerSession.heard_from
     if not peer:
         raise error
     _print_error(
@@ -180,13 +180,13 @@ def _compare_versions(name: str) -> None:
 
     A daemon that was started before an upgrade runs on with the code it has.
     """
-    module = sys.modules.get("grass.client.session")
-    heard = None if module is None else module.Session.heard_version
+    module = sys.modules.get("grass.client.broker_session")
+    heard = None if module is None else module.BrokerSession.heard_version
     if module is None or heard in (None, __version__) or name in _ABOUT_DAEMONS:
         return
     from grass.cli.printing.streams import warn
 
-    peer = module.Session.heard_from
+    peer = module.BrokerSession.heard_from
     versions = f"{peer} is {heard}, this command {__version__}"
     warn(f"{versions} ({_version_step(peer)})")
 

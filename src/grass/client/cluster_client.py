@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
+from grass.client.broker_session import BrokerSession
 from grass.client.connection import RawBody
 from grass.client.json_codec import query, quoted
-from grass.client.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
 
-class ClusterClient(Session):
+class ClusterClient(BrokerSession):
     """One method for each of these calls."""
 
     def missing_blobs(self, names: Sequence[str]) -> Document:

@@ -26,7 +26,7 @@ _REST = 0o077
 """The permissions of all users but the owner."""
 
 
-class Known(NamedTuple):
+class JoinedBroker(NamedTuple):
     """A broker that was joined."""
 
     pin: str
@@ -41,7 +41,7 @@ class Known(NamedTuple):
 
     def __repr__(self) -> str:
         """Leave the token out: this may be written into a log."""
-        return f"Known({self.place}, pin={self.pin}, name={self.name})"
+        return f"JoinedBroker({self.place}, pin={self.pin}, name={self.name})"
 
     @property
     def place(self) -> str:
@@ -52,7 +52,7 @@ class Known(NamedTuple):
 class Credentials:
     """The content of the file, and changes of it."""
 
-    def __init__(self, home: Home, known: Sequence[Known]) -> None:
+    def __init__(self, home: Home, known: Sequence[JoinedBroker]) -> None:
         """Hold what was read; `load` reads it."""
         self._home = home
         self.all = list(known)
@@ -63,19 +63,19 @@ class Credentials:
         """Read the file; without one no broker was joined."""
         return cls(home, _read(home.brokers))
 
-    def current(self) -> Known | None:
+    def current(self) -> JoinedBroker | None:
         """Return the broker that commands call by default."""
         return self.all[0] if self.all else None
 
-    def by_pin(self, pin: str) -> Known | None:
+    def by_pin(self, pin: str) -> JoinedBroker | None:
         """Find a broker by the hash of its key."""
         return next((one for one in self.all if one.pin == pin), None)
 
-    def by_address(self, address: Address) -> Known | None:
+    def by_address(self, address: Address) -> JoinedBroker | None:
         """Find the broker that was last seen at an address."""
         return next((one for one in self.all if address in one.addresses), None)
 
-    def add(self, known: Known) -> Known:
+    def add(self, known: JoinedBroker) -> JoinedBroker:
         """Note a broker that was joined, or joined again, before all others."""
         with _Lock(self._home):
             self.all = _read(self._home.brokers)
@@ -92,7 +92,7 @@ class Credentials:
             found = _read(self._home.brokers)
             self._write([one for one in found if one.pin != pin])
 
-    def _write(self, known: list[Known]) -> None:
+    def _write(self, known: list[JoinedBroker]) -> None:
         text = encoded([_document(one) for one in known]).decode("ascii")
         replace_private(self._home.brokers, text + "\n")
         self.all = known
@@ -115,7 +115,7 @@ class _Lock:
         os.close(self._descriptor)
 
 
-def _read(path: str) -> list[Known]:
+def _read(path: str) -> list[JoinedBroker]:
     try:
         with open(path, "rb") as file:
             _check_private(path, os.fstat(file.fileno()))
@@ -146,7 +146,7 @@ def _check_private(path: str, state: os.stat_result) -> None:
         )
 
 
-def _known(told: dict[str, Any]) -> Known:
+def _known(told: dict[str, Any]) -> JoinedBroker:
     addresses = tuple(read_address(text) for text in told["addresses"])
     texts = [told[name] for name in ("pin", "token", "role", "name", "cluster")]
     if not addresses or not all(isinstance(text, str) for text in texts):
@@ -154,9 +154,11 @@ def _known(told: dict[str, Any]) -> Known:
     pin, token, role, name, cluster = texts
     if not (token.isascii() and token.isprintable()):
         raise ValueError("this is not a token")
-    return Known(pin, token, role, name, addresses, cluster, str(told["joined_at"]))
+    return JoinedBroker(
+        pin, token, role, name, addresses, cluster, str(told["joined_at"])
+    )
 
 
-def _document(known: Known) -> dict[str, Any]:
+def _document(known: JoinedBroker) -> dict[str, Any]:
     places = [str(address) for address in known.addresses]
     return {**known._asdict(), "addresses": places}

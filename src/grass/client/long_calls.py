@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
+    from grass.client.broker_session import BrokerSession
     from grass.client.client import Client
     from grass.client.json_codec import Document
-    from grass.client.session import Session
 
     T = TypeVar("T")
 
@@ -46,7 +46,7 @@ _NEXT_LOOK_S = 5.0
 
 
 def follow_output(
-    session: Session,
+    session: BrokerSession,
     path: str,
     wanted: dict[str, object],
     on_away: Callable[[Document], None],
@@ -76,7 +76,7 @@ def follow_output(
 
 
 def _open_output(
-    session: Session,
+    session: BrokerSession,
     path: str,
     wanted: dict[str, object],
     on_away: Callable[[Document], None],
@@ -94,7 +94,7 @@ def _open_output(
 
 
 def _await_worker(
-    session: Session, path: str, on_away: Callable[[Document], None]
+    session: BrokerSession, path: str, on_away: Callable[[Document], None]
 ) -> bool:
     """Wait while a running job's worker is unreachable; tell whether it was."""
     path = path.removesuffix("/output")
@@ -109,7 +109,7 @@ def _await_worker(
 
 
 def follow_events(
-    session: Session, after: int | None, wanted: dict[str, object]
+    session: BrokerSession, after: int | None, wanted: dict[str, object]
 ) -> Iterator[Document]:
     """Give events as they are written, until the daemon was stopped for good."""
     for fields in _followed(session, "/events/stream", after, wanted):
@@ -117,7 +117,7 @@ def follow_events(
 
 
 def follow(
-    session: Session, topics: Sequence[str], after: int | None
+    session: BrokerSession, topics: Sequence[str], after: int | None
 ) -> Iterator[tuple[str, Document]]:
     """Give the frames of topics, until the daemon was stopped for good."""
     wanted: dict[str, object] = {"topics": ",".join(topics)}
@@ -126,7 +126,7 @@ def follow(
 
 
 def _followed(
-    session: Session, path: str, after: int | None, wanted: dict[str, object]
+    session: BrokerSession, path: str, after: int | None, wanted: dict[str, object]
 ) -> Iterator[dict[bytes, bytes]]:
     last = after
     while True:
@@ -143,7 +143,7 @@ def _followed(
         session.close()
 
 
-def _open(session: Session, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
+def _open(session: BrokerSession, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
     return session.repeat(lambda: session.stream(path))
 
 

@@ -8,14 +8,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from grass.client.broker_session import BrokerSession
     from grass.client.json_codec import Document
-    from grass.client.session import Session
 
 PAGE = 1_000
 
 
 def output_lines(
-    session: Session, job: int | str, first: int, last: int | None, **wanted: object
+    session: BrokerSession,
+    job: int | str,
+    first: int,
+    last: int | None,
+    **wanted: object,
 ) -> Iterator[str]:
     """Read the lines from one to another, or to the end, counted from 1."""
     path = f"/jobs/{quoted(str(job))}/lines"
@@ -30,7 +34,7 @@ def output_lines(
 
 
 def matching_lines(
-    session: Session, job: int | str, pattern: str, **wanted: object
+    session: BrokerSession, job: int | str, pattern: str, **wanted: object
 ) -> Iterator[Document]:
     """Read the lines that match a pattern, each with its number as `line`."""
     path, line = f"/jobs/{quoted(str(job))}/search", 1

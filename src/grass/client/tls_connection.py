@@ -29,7 +29,7 @@ from grass.tls.pins import check_certificate, check_pin, client_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grass.client.credentials import Known
+    from grass.client.credentials import JoinedBroker
     from grass.config import Home
     from grass.model.addresses import Address, Invitation
 
@@ -142,12 +142,12 @@ def _token_by_pin(credentials: Credentials) -> FindToken:
     return token
 
 
-def open_joined(known: Known, on_wait: OnWait) -> HttpConnection:
+def open_joined(known: JoinedBroker, on_wait: OnWait) -> HttpConnection:
     """Connect to a joined broker at whichever of its addresses it is found."""
     return _open_first(*_target_of(known), on_wait)
 
 
-def _target_of(known: Known) -> BrokerTarget:
+def _target_of(known: JoinedBroker) -> BrokerTarget:
     return BrokerTarget(known.addresses, _for_pin(known.pin, known.token))
 
 
@@ -167,7 +167,7 @@ class TlsConnection(HttpConnection):
         return self._secure, self._token
 
 
-def _current(home: Home) -> Known:
+def _current(home: Home) -> JoinedBroker:
     known = Credentials.load(home).current()
     if known is None:
         raise Unauthorized("this machine has left its broker", _JOIN)

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, NoBroker, UsageError
@@ -62,7 +62,7 @@ class RemoteBroker(NamedTuple):
     """The broker that a worker works for."""
 
     addresses: tuple[Address, ...]
-    known: Known
+    known: JoinedBroker
 
 
 def checked(hosting: Hosting) -> Hosting:
@@ -86,7 +86,7 @@ def checked(hosting: Hosting) -> Hosting:
     return hosting._replace(is_worker_only=worker_only)
 
 
-def _may_work(known: Known) -> bool:
+def _may_work(known: JoinedBroker) -> bool:
     # Imported on use: most machines have joined no broker.
     from grass.model.access import may_work
 

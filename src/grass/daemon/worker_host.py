@@ -10,7 +10,7 @@ import contextlib
 import os
 
 from grass.api.server.unix_server import ApiServer, listen
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.file_restore import restore_files
@@ -86,7 +86,7 @@ async def host_worker(
     log.info("daemon.stopped", pid=os.getpid())
 
 
-def _token(home: Home, known: Known) -> str:
+def _token(home: Home, known: JoinedBroker) -> str:
     """Return the newest token: a machine that joins again gets another one."""
     with contextlib.suppress(GrassError):
         known = Credentials.load(home).by_pin(known.pin) or known

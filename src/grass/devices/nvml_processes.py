@@ -23,7 +23,7 @@ from grass.devices.readings import GpuProcess
 MOST_PIDS = 1 << 22
 """No process of Linux has a larger id."""
 
-Answer = Callable[[str, Callable[[], Any]], Any]
+AskDriver = Callable[[str, Callable[[], Any]], Any]
 
 SELDOM_S = 3.0
 """So often is asked for what takes long, while nothing seems to have changed."""
@@ -50,7 +50,7 @@ _TRIES = 3
 _List = list[tuple[int, ...]]
 
 
-class Rows:
+class ListReader:
     """Asks for lists of one device; the memory for the rows is kept."""
 
     def __init__(self, row: Struct) -> None:
@@ -79,11 +79,11 @@ class DeviceProcesses:
     """The processes of one device, or of one MIG instance."""
 
     def __init__(
-        self, answer: Answer, clock: Callable[[], float] = time.monotonic
+        self, answer: AskDriver, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._answer = answer
         self._clock = clock
-        self._lists, self._samples = Rows(_PROCESS), Rows(_SAMPLE)
+        self._lists, self._samples = ListReader(_PROCESS), ListReader(_SAMPLE)
         self._seen_us = 0
         """The time of the last sample, by the driver's clock."""
         self._known: tuple[int, _List] | None = None

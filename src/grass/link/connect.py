@@ -48,7 +48,7 @@ _quiet = logging.getLogger("grass.link.websocket")
 _quiet.setLevel(logging.WARNING)
 
 
-class Place(NamedTuple):
+class ResolvedAddress(NamedTuple):
     """An address, and one socket address that it was resolved to."""
 
     address: Address
@@ -64,7 +64,7 @@ class Credential(NamedTuple):
     worker: str
 
 
-async def resolve(address: Address) -> list[Place]:
+async def resolve(address: Address) -> list[ResolvedAddress]:
     """Return every place that an address resolves to, none of them twice."""
     loop = asyncio.get_running_loop()
     try:
@@ -78,11 +78,15 @@ async def resolve(address: Address) -> list[Place]:
         raise _unknown_name(address, f"({error.strerror})") from None
     except (OSError, UnicodeError) as error:
         raise _unknown_name(address, f"({error})") from None
-    places = [Place(address, family, where) for family, _, _, _, where in found]
+    places = [
+        ResolvedAddress(address, family, where) for family, _, _, _, where in found
+    ]
     return list(dict.fromkeys(places))
 
 
-async def open_websocket(place: Place, credential: Credential) -> ClientConnection:
+async def open_websocket(
+    place: ResolvedAddress, credential: Credential
+) -> ClientConnection:
     """Connect to one place, check the pin, and upgrade to a WebSocket."""
     try:
         async with asyncio.timeout(OPEN_S):
@@ -104,7 +108,7 @@ async def open_websocket(place: Place, credential: Credential) -> ClientConnecti
         raise _unreachable(place.address, reason) from None
 
 
-async def _connected(place: Place) -> socket.socket:
+async def _connected(place: ResolvedAddress) -> socket.socket:
     stream = socket.socket(place.family, socket.SOCK_STREAM)
     try:
         stream.setblocking(False)
@@ -118,7 +122,7 @@ async def _connected(place: Place) -> socket.socket:
 
 
 async def _upgraded(
-    place: Place, stream: socket.socket, credential: Credential
+    place: ResolvedAddress, stream: socket.socket, credential: Credential
 ) -> ClientConnection:
     def connection() -> ClientConnection:
         uri = parse_uri(f"wss://{place.address._replace(host=host)}{PATH}")

@@ -25,7 +25,7 @@ from grass.event_log import EventLog
 from grass.link.connect import (
     CLOSE_S,
     Credential,
-    Place,
+    ResolvedAddress,
     one_line,
     open_websocket,
     resolve,
@@ -114,7 +114,7 @@ class Dialer:
         self._greeted = False
         self._mismatch: str | None = None
         """Why the broker's version of the link is not supported, if it is not."""
-        self._last_good: Place | None = None
+        self._last_good: ResolvedAddress | None = None
         self._pauses = Pauses()
 
     @property
@@ -172,7 +172,7 @@ class Dialer:
                 )
             await asyncio.sleep(self._pauses.next())
 
-    async def _opened(self) -> tuple[Place, ClientConnection]:
+    async def _opened(self) -> tuple[ResolvedAddress, ClientConnection]:
         """Connect to the first place that works; prefer to raise a refusal."""
         problems: list[GrassError] = []
         for address in sorted(self._addresses, key=self._is_new):
@@ -200,7 +200,7 @@ class Dialer:
         """Return whether an address is not the one that worked last, tried first."""
         return self._last_good is None or self._last_good.address != address
 
-    async def _serve(self, place: Place, websocket: ClientConnection) -> str:
+    async def _serve(self, place: ResolvedAddress, websocket: ClientConnection) -> str:
         """Use a connection until it ends; return why it ended."""
         end = _end_of(websocket)
         end.listen(self._deliver, lambda: None)

@@ -43,7 +43,7 @@ Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _LARGEST_EXIT_CODE = 255
 
 
-class Reader(NamedTuple):
+class FieldReader(NamedTuple):
     """How a field of a request is read."""
 
     read: Callable[[Any], Any]
@@ -53,11 +53,11 @@ class Reader(NamedTuple):
     """The patch's field, where it has another name."""
 
 
-Readers = Mapping[str, Reader]
+FieldReaders = Mapping[str, FieldReader]
 """By a field's name in a request; one that is not listed is kept as it is."""
 
 
-def read_fields(given: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
+def read_fields(given: Mapping[str, Any], readers: FieldReaders) -> dict[str, Any]:
     """Read the values that a request gives; return them by the patch's names."""
     fields: dict[str, Any] = {}
     for name, value in given.items():
@@ -70,7 +70,7 @@ def read_fields(given: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
     return fields
 
 
-def request_forms(patch: type[msgspec.Struct], readers: Readers) -> dict[str, Any]:
+def request_forms(patch: type[msgspec.Struct], readers: FieldReaders) -> dict[str, Any]:
     """Give the type that each field of a patch has in a request, by its name there."""
     names = {one.field: name for name, one in readers.items() if one.field}
     forms: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-Kind = Literal[
+EventKind = Literal[
     "cancelled",
     "continued",
     "drained",
@@ -45,4 +45,4 @@ Kind = Literal[
     "worker-unable",
     "workers-asked",
 ]
-KINDS: tuple[str, ...] = get_args(Kind)
+KINDS: tuple[str, ...] = get_args(EventKind)

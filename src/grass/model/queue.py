@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from grass.model import field_readers as read
-from grass.model.field_readers import Reader
+from grass.model.field_readers import FieldReader
 from grass.model.resources import Capacity, Request, capacity_from
 from grass.model.usage.enforcement import Enforcement
 
@@ -69,17 +69,17 @@ class QueuePatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUEUE_READERS = {
-    "capacity": Reader(capacity_from, read.WrittenAmounts),
-    "command": Reader(tuple, list[str], "prefix"),
-    "directory": Reader(read.path("--cwd"), str | None, "cwd"),
-    "env": Reader(read.pairs, dict[str, str]),
-    "default_require": Reader(
+    "capacity": FieldReader(capacity_from, read.WrittenAmounts),
+    "command": FieldReader(tuple, list[str], "prefix"),
+    "directory": FieldReader(read.path("--cwd"), str | None, "cwd"),
+    "env": FieldReader(read.pairs, dict[str, str]),
+    "default_require": FieldReader(
         read.default_request, read.WrittenAmounts | None, "default_request"
     ),
-    "max_running": Reader(
+    "max_running": FieldReader(
         read.at_least_one("--max-running", "use `grass pause` for 0")
     ),
-    "max_fails": Reader(read.at_least_one("--max-fails")),
-    "enforce": Reader(read.enforcement, str | None),
+    "max_fails": FieldReader(read.at_least_one("--max-fails")),
+    "enforce": FieldReader(read.enforcement, str | None),
 }
 """By a field's name in a request: how it is read and checked."""

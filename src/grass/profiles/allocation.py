@@ -17,7 +17,7 @@ from grass.client.connection import Broken
 from grass.errors import GrassError, NoDaemon, Refused, UsageError
 from grass.profiles import cuda_state
 from grass.profiles.guest_calls import GuestCalls, tell_inner_type
-from grass.profiles.process_state import state
+from grass.profiles.process_allocations import state
 from grass.profiles.surrounding_job import shared, units_of_job
 
 TYPE_CHECKING = False

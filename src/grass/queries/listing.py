@@ -27,7 +27,7 @@ _WAITING = (JobState.QUEUED, JobState.WAITING, JobState.HELD)
 Counts = dict[JobState, int]
 
 
-class Rows(msgspec.Struct, frozen=True):
+class RowLimits(msgspec.Struct, frozen=True):
     """How many rows of each kind are shown, and whether arrays are one row each."""
 
     running: int = RUNNING_SHOWN
@@ -94,7 +94,7 @@ def shown_state(job: Job, last: Attempt | None) -> JobState:
     return JobState.QUEUED if is_ahead(job, last) else job.state
 
 
-def listing(store: Store, wanted: JobFilter, rows: Rows) -> Listing:
+def listing(store: Store, wanted: JobFilter, rows: RowLimits) -> Listing:
     """Read what a view shows, from one commit."""
     return _Reading(store, wanted, rows).listing()
 
@@ -103,7 +103,7 @@ def picture(
     store: Store, queue: str | None, *, members: bool, running: int = RUNNING_SHOWN
 ) -> Picture:
     """Read what an overview shows, of one queue or of all."""
-    found = listing(store, JobFilter(queue=queue), Rows(running, members=members))
+    found = listing(store, JobFilter(queue=queue), RowLimits(running, members=members))
     queues = store.queue_counts()
     for one in found.jobs:
         if is_ahead(one.job, last_attempt(one)):
@@ -114,7 +114,7 @@ def picture(
 class _Reading:
     """The reading of one view."""
 
-    def __init__(self, store: Store, wanted: JobFilter, rows: Rows) -> None:
+    def __init__(self, store: Store, wanted: JobFilter, rows: RowLimits) -> None:
         self._store = store
         self._wanted = wanted
         self._rows = rows

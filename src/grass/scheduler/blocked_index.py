@@ -1,13 +1,14 @@
 """Blocked shapes, found by what a worker must free before they can start.
 
-A blocked shape has one entry per eligible worker, in the pool of a kind that this
-worker lacks for it. So no wake-up is lost, and a release asks only the pools of the
+A blocked shape has one entry per eligible worker, in the bucket of a kind that this
+worker lacks for it. So no wake-up is lost, and a release asks only the buckets of the
 kinds and units it freed for the best shape whose amount fits now.
 
-A pool belongs to one queue whose view limits the kind, or to all queues without such a
-view. Pools of queues with the same limits form a group, in which each lists its best
-entry per amount. So a release asks one group, however many queues wait. An amount that
-its own queue's usage keeps from fitting is not listed until the queue releases units.
+A bucket belongs to one queue whose view limits the kind, or to all queues without such
+a view. Buckets of queues with the same limits form a group, in which each lists its
+best entry per amount. So a release asks one group, however many queues wait. An amount
+that its own queue's usage keeps from fitting is not listed until the queue releases
+units.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,15 +30,15 @@ Freed = Mapping[str, Iterable[str]]
 """Units by kind."""
 
 
-class Entry(BlockedItem):
-    """One blocked shape in one worker's pool."""
+class BlockedEntry(BlockedItem):
+    """One blocked shape in one worker's bucket."""
 
-    __slots__ = ("pool", "shape")
+    __slots__ = ("bucket", "shape")
 
-    def __init__(self, shape: Shape, amount: int, pool: "Pool") -> None:
+    def __init__(self, shape: Shape, amount: int, bucket: "Bucket") -> None:
         super().__init__(amount)
         self.shape = shape
-        self.pool = pool
+        self.bucket = bucket
 
     @property
     def head(self) -> StartOrder | None:
@@ -45,23 +46,23 @@ class Entry(BlockedItem):
         return self.shape.head
 
 
-class PoolAmount(BlockedItem):
-    """The entries of one pool that ask for one amount, listed in its group."""
+class BucketAmount(BlockedItem):
+    """The entries of one bucket that ask for one amount, listed in its group."""
 
-    __slots__ = ("pool",)
+    __slots__ = ("bucket",)
 
-    def __init__(self, pool: "Pool", amount: int) -> None:
+    def __init__(self, bucket: "Bucket", amount: int) -> None:
         super().__init__(amount)
-        self.pool = pool
+        self.bucket = bucket
 
     @property
     def head(self) -> StartOrder | None:
         """The order of the best entry."""
-        best = self.pool.best_of(self.amount)
+        best = self.bucket.best_of(self.amount)
         return None if best is None else best[0]
 
 
-class Pool(BlockedSet):
+class Bucket(BlockedSet):
     """Shapes that lack one kind of one worker, of one view or of all queues."""
 
     __slots__ = ("group", "listed", "queue", "unlisted")
@@ -70,15 +71,15 @@ class Pool(BlockedSet):
         """Start empty; `queue` is empty where no view limits the kind."""
         super().__init__(worker, kind, gpus)
         self.queue = queue
-        self.group: PoolGroup | None = None
-        self.listed: dict[int, PoolAmount] = {}
+        self.group: BucketGroup | None = None
+        self.listed: dict[int, BucketAmount] = {}
         self.unlisted: set[int] = set()
         """Amounts not in the group, because the queue itself holds too much."""
 
     def push(self, shape: Shape, amount: int) -> None:
         """Add a blocked shape that asks for this amount of the kind."""
         assert shape.head is not None
-        entry = shape.entries[self.worker.name] = Entry(shape, amount, self)
+        entry = shape.entries[self.worker.name] = BlockedEntry(shape, amount, self)
         if self.add(shape.head, entry) and self.group is not None:
             self.list_amount(amount)
 
@@ -92,14 +93,14 @@ class Pool(BlockedSet):
         units = worker.units_for(self.kind, queue, order)
         return self._fit_on(queue, units if self.gpus is None else self._only(units))
 
-    def best_startable(self) -> tuple[StartOrder, Entry] | None:
+    def best_startable(self) -> tuple[StartOrder, BlockedEntry] | None:
         """Return the best entry that fits."""
         return _as_entry(self.best_that_fits())
 
-    def best_live(self, better_than: StartOrder) -> Entry | None:
+    def best_live(self, better_than: StartOrder) -> BlockedEntry | None:
         """Return the best entry of all, if it beats this order."""
         best = self.best(better_than)
-        assert best is None or isinstance(best, Entry)
+        assert best is None or isinstance(best, BlockedEntry)
         return best
 
     def list_amount(self, amount: int) -> None:
@@ -109,7 +110,7 @@ class Pool(BlockedSet):
         self.unlist(amount)
         self.unlisted.discard(amount)
         if best is not None:
-            item = self.listed[amount] = PoolAmount(self, amount)
+            item = self.listed[amount] = BucketAmount(self, amount)
             self.group.add(best[0], item)
 
     def unlist(self, amount: int) -> None:
@@ -140,17 +141,17 @@ class Pool(BlockedSet):
         return {} if kind_units is None else self._only(kind_units.sizes)
 
 
-class PoolGroup(BlockedSet):
-    """Pools of queues with the same limits on a kind of one worker."""
+class BucketGroup(BlockedSet):
+    """Buckets of queues with the same limits on a kind of one worker."""
 
-    __slots__ = ("limits", "pools")
+    __slots__ = ("buckets", "limits")
 
     def __init__(
         self, worker: WorkerUnits, kind: str, limits: Capacity, gpus: Gpus
     ) -> None:
         super().__init__(worker, kind, gpus)
         self.limits = limits
-        self.pools: dict[str, Pool] = {}
+        self.buckets: dict[str, Bucket] = {}
 
     @property
     def units(self) -> set[str]:
@@ -162,34 +163,34 @@ class PoolGroup(BlockedSet):
         if self.kind in PAIRED:
             gpu, vram = self._seen("gpu", order), self._seen("vram", order)
             return _paired_fit(self.kind, gpu, vram)
-        return self._fit_on(next(iter(self.pools)), self._seen(self.kind, order))
+        return self._fit_on(next(iter(self.buckets)), self._seen(self.kind, order))
 
-    def best_startable(self) -> tuple[StartOrder, Entry] | None:
-        """Return the best entry of any pool that also fits its own queue's usage."""
-        passed_over: list[PoolAmount] = []
+    def best_startable(self) -> tuple[StartOrder, BlockedEntry] | None:
+        """Return the best entry of any bucket that also fits its own queue's usage."""
+        passed_over: list[BucketAmount] = []
         found: Ranked | None = None
         while found is None and (best := self.best_that_fits()) is not None:
             item = best[1]
-            assert isinstance(item, PoolAmount)
-            if item.pool.largest_fit(best[0]).fits(item.amount):
-                found = item.pool.best_of(item.amount)
+            assert isinstance(item, BucketAmount)
+            if item.bucket.largest_fit(best[0]).fits(item.amount):
+                found = item.bucket.best_of(item.amount)
                 continue
-            item.pool.unlist(item.amount)
-            if item.pool.fit_without_others().fits(item.amount):
+            item.bucket.unlist(item.amount)
+            if item.bucket.fit_without_others().fits(item.amount):
                 passed_over.append(item)
             else:
-                item.pool.unlisted.add(item.amount)
+                item.bucket.unlisted.add(item.amount)
         for item in passed_over:
-            item.pool.list_amount(item.amount)
+            item.bucket.list_amount(item.amount)
         return _as_entry(found)
 
-    def best_live(self, better_than: StartOrder) -> Entry | None:
+    def best_live(self, better_than: StartOrder) -> BlockedEntry | None:
         """Return the best entry of all, if it beats this order."""
         item = self.best(better_than)
         if item is None:
             return None
-        assert isinstance(item, PoolAmount)
-        best = _as_entry(item.pool.best_of(item.amount))
+        assert isinstance(item, BucketAmount)
+        best = _as_entry(item.bucket.best_of(item.amount))
         return None if best is None else best[1]
 
     def _seen(self, kind: str, order: StartOrder | None) -> Units:
@@ -204,72 +205,72 @@ class PoolGroup(BlockedSet):
         }
 
 
-class _KindPools:
-    """All pools of one kind of one worker, for the same GPUs."""
+class _KindBuckets:
+    """All buckets of one kind of one worker, for the same GPUs."""
 
-    __slots__ = ("by_unit", "gpus", "groups", "pools")
+    __slots__ = ("buckets", "by_unit", "gpus", "groups")
 
     def __init__(self, gpus: Gpus) -> None:
         self.gpus = gpus
-        self.pools: dict[str, Pool] = {}
-        self.groups: dict[object, PoolGroup] = {}
-        self.by_unit: dict[str, dict[PoolGroup, None]] = {}
+        self.buckets: dict[str, Bucket] = {}
+        self.groups: dict[object, BucketGroup] = {}
+        self.by_unit: dict[str, dict[BucketGroup, None]] = {}
 
-    def pool(self, worker: WorkerUnits, kind: str, queue: str) -> Pool:
-        """Return a queue's pool, in the group it belongs to."""
+    def bucket(self, worker: WorkerUnits, kind: str, queue: str) -> Bucket:
+        """Return a queue's bucket, in the group it belongs to."""
         view = worker.views.get(queue)
         limits = {} if view is None else _limits(view, kind)
-        pool = self.pools.get(queue if limits else "")
-        if pool is None:
-            pool = Pool(worker, kind, queue if limits else "", self.gpus)
-            self.pools[pool.queue] = pool
+        bucket = self.buckets.get(queue if limits else "")
+        if bucket is None:
+            bucket = Bucket(worker, kind, queue if limits else "", self.gpus)
+            self.buckets[bucket.queue] = bucket
             if limits:
-                self._join(pool, limits)
-        return pool
+                self._join(bucket, limits)
+        return bucket
 
-    def affected_by(self, units: Iterable[str]) -> Iterator[Pool | PoolGroup]:
-        """Yield the pools and groups that a release of these units may concern."""
-        if "" in self.pools:
-            yield self.pools[""]
+    def affected_by(self, units: Iterable[str]) -> Iterator[Bucket | BucketGroup]:
+        """Yield the buckets and groups that a release of these units may concern."""
+        if "" in self.buckets:
+            yield self.buckets[""]
         if self.by_unit:
-            groups: dict[PoolGroup, None] = {}
+            groups: dict[BucketGroup, None] = {}
             for unit in units:
                 groups.update(self.by_unit.get(unit, {}))
             yield from groups
 
     def drop(self, queue: str) -> None:
-        """Remove a queue's pool, which has no entries any more."""
-        pool = self.pools.pop(queue, None)
-        group = None if pool is None else pool.group
-        if pool is None or group is None:
+        """Remove a queue's bucket, which has no entries any more."""
+        bucket = self.buckets.pop(queue, None)
+        group = None if bucket is None else bucket.group
+        if bucket is None or group is None:
             return
-        for amount in list(pool.listed):
-            pool.unlist(amount)
-        del group.pools[queue]
-        if not group.pools:
+        for amount in list(bucket.listed):
+            bucket.unlist(amount)
+        del group.buckets[queue]
+        if not group.buckets:
             self.groups = {k: one for k, one in self.groups.items() if one is not group}
             for unit in group.units:
                 del self.by_unit[unit][group]
 
-    def _join(self, pool: Pool, limits: Capacity) -> None:
+    def _join(self, bucket: Bucket, limits: Capacity) -> None:
         key = tuple((kind, tuple(units.items())) for kind, units in limits.items())
         group = self.groups.get(key)
         if group is None:
-            group = self.groups[key] = PoolGroup(
-                pool.worker, pool.kind, limits, self.gpus
+            group = self.groups[key] = BucketGroup(
+                bucket.worker, bucket.kind, limits, self.gpus
             )
             for unit in group.units:
                 self.by_unit.setdefault(unit, {})[group] = None
-        group.pools[pool.queue] = pool
-        pool.group = group
+        group.buckets[bucket.queue] = bucket
+        bucket.group = group
 
 
-_ByKind = dict[str, _KindPools]
+_ByKind = dict[str, _KindBuckets]
 _NO_POOLS: dict[Gpus, _ByKind] = {}
 
 
 class BlockedIndex:
-    """The pools of every worker, by the GPUs that their shapes can use."""
+    """The buckets of every worker, by the GPUs that their shapes can use."""
 
     def __init__(self) -> None:
         self._workers: dict[str, dict[Gpus, _ByKind]] = {}
@@ -280,23 +281,23 @@ class BlockedIndex:
         if gpus is not None and kind not in (*GPU_KINDS, *PAIRED):
             gpus = None
         by_kind = self._workers.setdefault(worker.name, {}).setdefault(gpus, {})
-        pools = by_kind.get(kind)
-        if pools is None:
-            pools = by_kind[kind] = _KindPools(gpus)
-        pools.pool(worker, kind, shape.key.queue).push(shape, amount)
+        buckets = by_kind.get(kind)
+        if buckets is None:
+            buckets = by_kind[kind] = _KindBuckets(gpus)
+        buckets.bucket(worker, kind, shape.key.queue).push(shape, amount)
 
     def remove_entry(self, shape: Shape, worker: str) -> None:
         """Remove a shape's entry for one worker."""
         entry = shape.entries.pop(worker, None)
         if entry is not None:
-            entry.pool.discard(entry)
+            entry.bucket.discard(entry)
 
     def remove(self, shape: Shape) -> None:
         """Remove all entries of a shape."""
         entries = list(shape.entries.values())
         shape.entries.clear()
         for entry in entries:
-            entry.pool.discard(entry)
+            entry.bucket.discard(entry)
 
     def queue_released(
         self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
@@ -308,25 +309,27 @@ class BlockedIndex:
         names = _with_paired(kinds)
         for by_kind in by_gpus.values():
             for kind in names:
-                pools = by_kind.get(kind)
-                pool = None if pools is None else pools.pools.get(queue)
-                if pool is not None:
-                    pool.list_all()
+                buckets = by_kind.get(kind)
+                bucket = None if buckets is None else buckets.buckets.get(queue)
+                if bucket is not None:
+                    bucket.list_all()
 
     def best_startable(
         self, worker: WorkerUnits, freed: Freed
-    ) -> tuple[StartOrder, Entry] | None:
+    ) -> tuple[StartOrder, BlockedEntry] | None:
         """Return the best shape that a release of these units may have unblocked."""
-        found: tuple[StartOrder, Entry] | None = None
-        for pool in self.affected_by(worker, freed):
-            best = pool.best_startable()
+        found: tuple[StartOrder, BlockedEntry] | None = None
+        for bucket in self.affected_by(worker, freed):
+            best = bucket.best_startable()
             if best is not None and (found is None or best[0] < found[0]):
                 found = best
         return found
 
-    def affected_by(self, worker: WorkerUnits, freed: Freed) -> list[Pool | PoolGroup]:
-        """Return the pools and groups that wait for any of these units."""
-        found: list[Pool | PoolGroup] = []
+    def affected_by(
+        self, worker: WorkerUnits, freed: Freed
+    ) -> list[Bucket | BucketGroup]:
+        """Return the buckets and groups that wait for any of these units."""
+        found: list[Bucket | BucketGroup] = []
         both = () if GPU_KINDS.isdisjoint(freed) else gpus_in(freed)
         for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
             for kind, units in freed.items():
@@ -338,38 +341,38 @@ class BlockedIndex:
                         found += by_kind[kind].affected_by(both)
         return found
 
-    def unlisted_pools(
+    def unlisted_buckets(
         self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
-    ) -> list[Pool]:
-        """Return a queue's pools that have unlisted amounts."""
-        found: list[Pool] = []
+    ) -> list[Bucket]:
+        """Return a queue's buckets that have unlisted amounts."""
+        found: list[Bucket] = []
         names = _with_paired(kinds)
         for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
             for kind in names:
-                pools = by_kind.get(kind)
-                pool = None if pools is None else pools.pools.get(queue)
-                if pool is not None and pool.unlisted:
-                    found.append(pool)
+                buckets = by_kind.get(kind)
+                bucket = None if buckets is None else buckets.buckets.get(queue)
+                if bucket is not None and bucket.unlisted:
+                    found.append(bucket)
         return found
 
-    def every_pool(self) -> Iterator[BlockedSet]:
-        """Yield all pools and groups."""
-        for pools in self._every_kind():
-            yield from pools.pools.values()
-            yield from pools.groups.values()
+    def every_bucket(self) -> Iterator[BlockedSet]:
+        """Yield all buckets and groups."""
+        for buckets in self._every_kind():
+            yield from buckets.buckets.values()
+            yield from buckets.groups.values()
 
     def drop_queue(self, queue: str) -> None:
-        """Remove the pools of a queue, whose shapes were removed before."""
-        for pools in self._every_kind():
-            pools.drop(queue)
+        """Remove the buckets of a queue, whose shapes were removed before."""
+        for buckets in self._every_kind():
+            buckets.drop(queue)
 
-    def _every_kind(self) -> Iterator[_KindPools]:
+    def _every_kind(self) -> Iterator[_KindBuckets]:
         for by_gpus in self._workers.values():
             for by_kind in by_gpus.values():
                 yield from by_kind.values()
 
     def clear(self) -> None:
-        """Remove all pools; the caller clears the `entries` of the shapes."""
+        """Remove all buckets; the caller clears the `entries` of the shapes."""
         self._workers.clear()
 
 
@@ -389,9 +392,9 @@ def _paired_fit(kind: str, gpu: Units, vram: Units) -> LargestFit:
     return tied_fit(gpu, vram) if kind is TIED else learned_fit(vram)
 
 
-def _as_entry(ranked: Ranked | None) -> tuple[StartOrder, Entry] | None:
+def _as_entry(ranked: Ranked | None) -> tuple[StartOrder, BlockedEntry] | None:
     if ranked is None:
         return None
     order, entry = ranked
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, BlockedEntry)
     return order, entry

@@ -385,12 +385,12 @@ class Dispatch:
         """
         order, heads = by.head, dict[Shape, None]()
         assert order is not None
-        pools = self.index.affected_by(worker, allocation)
-        pools += self.index.unlisted_pools(worker, by.key.queue, allocation)
-        for pool in pools:
-            entry = pool.best_live(order)
+        buckets = self.index.affected_by(worker, allocation)
+        buckets += self.index.unlisted_buckets(worker, by.key.queue, allocation)
+        for bucket in buckets:
+            entry = bucket.best_live(order)
             while entry is not None and self._parked(entry.shape):
-                entry = pool.best_live(order)
+                entry = bucket.best_live(order)
             if entry is not None:
                 heads[entry.shape] = None
         for shape in heads:

@@ -85,8 +85,8 @@ def check_shapes(dispatch: Dispatch) -> None:
     assert sum(waiting.values()) == len(dispatch.shape_of), "a job is in no shape"
     for queue, count in waiting.items():
         assert queue.waiting == count, f"{queue.name} counts {queue.waiting} waiting"
-    for pool in dispatch.index.every_pool():
-        pool.check()
+    for bucket in dispatch.index.every_bucket():
+        bucket.check()
 
 
 def check_reservations(dispatch: Dispatch) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from grass.model.resources import Policy, Request
 
 if TYPE_CHECKING:
-    from grass.scheduler.blocked_index import Entry
+    from grass.scheduler.blocked_index import BlockedEntry
     from grass.scheduler.job_types import JobType
     from grass.scheduler.worker_units import WorkerUnits
 
@@ -126,7 +126,7 @@ class Shape:
         """How many jobs wait in it."""
         self.head: StartOrder | None = None
         self.state = ShapeState.PARKED
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BlockedEntry] = {}
         self.parked_at: Gate | None = None
         self.eligible: list[WorkerUnits] | None = None
         # Most jobs arrive in order: they are appended and taken in constant time.

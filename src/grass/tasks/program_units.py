@@ -26,7 +26,7 @@ from grass.model.amounts import capacity_amount, decimal_number
 from grass.model.gpu_details import visible_devices
 from grass.model.resources import request_text
 from grass.profiles.allocation import allocate, surrounding
-from grass.profiles.process_state import state
+from grass.profiles.process_allocations import state
 from grass.profiles.surrounding_job import units_of_job
 from grass.resource import ZERO, Resource, WTime, capacity_of, combined, counted
 from grass.resource import own_parts as own_parts_of

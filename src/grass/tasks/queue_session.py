@@ -29,7 +29,7 @@ from grass.tasks.neighbours import with_neighbours
 from grass.tasks.program_units import ProgramUnits
 from grass.tasks.session import Session
 from grass.tasks.task import TRIES, Task
-from grass.verbs.calling import Caller, Thread
+from grass.verbs.calling import Caller, CallThread
 from grass.verbs.packing import pack_arguments, pack_function, unpacked
 from grass.verbs.task_jobs import TaskCall, enqueue_tasks, read_result
 
@@ -69,7 +69,7 @@ class QueueSession(Session):
 
     async def connect(self) -> None:
         """Connect, and follow the journal from now on; raise where that fails."""
-        shown = await Thread().call(self._client.overview)
+        shown = await CallThread().call(self._client.overview)
         self.start_soon(self._follow, shown["daemon"]["last_event"])
         self.start_soon(self._send_always)
         self.start_soon(self._read_always)
@@ -163,7 +163,7 @@ class QueueSession(Session):
             self._send_wanted = anyio.Event()
             self._sending, self._unsent = self._unsent, {}
             those = list(self._sending.values())
-            sent = await Thread().call(partial(self._sent, those))
+            sent = await CallThread().call(partial(self._sent, those))
             await self._note_sent(sent)
 
     def _sent(self, those: list[Task]) -> list[tuple[Task, int | BaseException]]:
@@ -235,7 +235,7 @@ class QueueSession(Session):
                 for event in follow_events(client, after, {"kind": _ENDS}):
                     anyio.from_thread.run_sync(self._note_end, event["job"])
 
-        await Thread().call(follow)
+        await CallThread().call(follow)
 
     def _note_end(self, job: int) -> None:
         if job in self._jobs:
@@ -259,7 +259,7 @@ class QueueSession(Session):
                     await self._read(reader, ended[begin : begin + _TOGETHER])
 
     async def _read(self, reader: Caller, jobs: list[int]) -> None:
-        outcomes = await Thread().call(partial(self._outcomes, reader, jobs))
+        outcomes = await CallThread().call(partial(self._outcomes, reader, jobs))
         for job, value, error in outcomes:
             task = self._jobs.pop(job, None)
             if task is not None:

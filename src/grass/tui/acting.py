@@ -19,15 +19,15 @@ from grass.client.threads import CtrlCForMain
 from grass.errors import GrassError
 from grass.tui import actions
 from grass.tui.actions import READ_ONLY, Access, Action
-from grass.tui.dialogs import Choice, Confirm, Menu, Prompt
+from grass.tui.dialogs import Confirm, Menu, MenuItem, Prompt
 from grass.tui.reader import Connect, Reader, why_lost
 
-Ask = Callable[[Reader], Document]
+ApiCall = Callable[[Reader], Document]
 PRIORITY = "priority"
 _PRIORITY_KEY = "p"
 
 
-class Answered(Message):
+class CallEnded(Message):
     """A call was answered, or failed."""
 
     def __init__(self, take: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class ActingApp(App[None]):
 
     def ask(
         self,
-        call: Ask,
+        call: ApiCall,
         take: Callable[[Document], None],
         refused: Callable[[str], None],
     ) -> None:
@@ -59,16 +59,16 @@ class ActingApp(App[None]):
                     document = call(reader)
             except (GrassError, Broken, OSError) as error:
                 why = why_lost(error)
-                self.post_message(Answered(lambda: refused(why)))
+                self.post_message(CallEnded(lambda: refused(why)))
             else:
-                self.post_message(Answered(lambda: take(document)))
+                self.post_message(CallEnded(lambda: take(document)))
 
         thread = threading.Thread(target=work, daemon=True)
         with CtrlCForMain():
             thread.start()
         self._calls = [one for one in self._calls if one.is_alive()] + [thread]
 
-    def on_answered(self, message: Answered) -> None:
+    def on_answered(self, message: CallEnded) -> None:
         """Take an answer over."""
         message.take()
 
@@ -77,7 +77,7 @@ class ActingApp(App[None]):
         for thread in self._calls:
             thread.join(limit_s)
 
-    def change(self, call: Ask, done: str) -> None:
+    def change(self, call: ApiCall, done: str) -> None:
         """Change something, and say so."""
 
         def take(document: Document) -> None:
@@ -92,7 +92,7 @@ class ActingApp(App[None]):
         """Show why something was not done."""
         self.notify(safe(why), severity="error", markup=False)
 
-    def change_after(self, question: str, call: Ask, done: str) -> None:
+    def change_after(self, question: str, call: ApiCall, done: str) -> None:
         """Change something if a question is answered with yes."""
 
         def answered(yes: bool | None) -> None:
@@ -138,9 +138,9 @@ class ActingApp(App[None]):
     def open_menu(self, jobs: Sequence[Document]) -> None:
         """Choose among what can be done to jobs."""
         offered = actions.offered(jobs, self.access)
-        choices = [Choice(one.id, one.label, one.key) for one in offered]
+        choices = [MenuItem(one.id, one.label, one.key) for one in offered]
         if any(one.id == "first" for one in offered):
-            choices.append(Choice(PRIORITY, "Change the priority", _PRIORITY_KEY))
+            choices.append(MenuItem(PRIORITY, "Change the priority", _PRIORITY_KEY))
         if not choices:
             self.complain("there is nothing that can be done here")
             return

@@ -49,7 +49,7 @@ class Confirm(ModalScreen[bool]):
         self.dismiss(answer)
 
 
-class Choice(NamedTuple):
+class MenuItem(NamedTuple):
     """One line of a menu."""
 
     id: str
@@ -65,7 +65,7 @@ class Menu(ModalScreen[str | None]):
         Binding("full_stop", "leave", show=False),
     ]
 
-    def __init__(self, title: str, choices: Sequence[Choice]) -> None:
+    def __init__(self, title: str, choices: Sequence[MenuItem]) -> None:
         super().__init__()
         self._title = title
         self._choices = choices

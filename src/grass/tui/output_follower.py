@@ -15,7 +15,7 @@ from grass.cli.printing.wording import ENDED_STATES
 from grass.client.json_codec import Document, query
 from grass.client.long_calls import follow_output
 from grass.errors import GrassError
-from grass.tui.reader import AWAY, Connect, Reader, Thread, why_lost
+from grass.tui.reader import AWAY, Connect, Reader, ReadingThread, why_lost
 
 PAGE = 1_000
 """Lines that are read at a time of what was written before."""
@@ -24,7 +24,7 @@ MOST_WAITING = 1 << 22
 """In bytes: beyond what so much waits to be taken, no more is read."""
 
 
-class Written(NamedTuple):
+class NewOutput(NamedTuple):
     """What has come since the last look."""
 
     data: bytes
@@ -53,7 +53,7 @@ class OutputFollower:
         self._note = ""
         self._is_over = False
         self._is_closed = False
-        self._thread = Thread(connect, self._follow)
+        self._thread = ReadingThread(connect, self._follow)
 
     def close(self) -> None:
         """Read no more; the thread ends by itself."""
@@ -67,7 +67,7 @@ class OutputFollower:
         self.close()
         self._thread.join()
 
-    def take(self) -> Written:
+    def take(self) -> NewOutput:
         """Return what was written since the last call."""
         with self._changed:
             data, self._pieces = b"".join(self._pieces), []
@@ -75,7 +75,7 @@ class OutputFollower:
             # What is known stays on the screen until something takes its place.
             anew = self._is_anew and bool(data)
             self._is_anew = self._is_anew and not data
-            return Written(data, anew, self._first, self._note, self._is_over)
+            return NewOutput(data, anew, self._first, self._note, self._is_over)
 
     def _follow(self, reader: Reader) -> None:
         while not self._is_closed and not self._is_over:

@@ -62,7 +62,7 @@ def why_lost(error: BaseException) -> str:
     return "the daemon went away"
 
 
-class Thread:
+class ReadingThread:
     """A thread that reads over a connection of its own."""
 
     def __init__(self, connect: Connect, work: Callable[[Reader], None]) -> None:

@@ -17,7 +17,7 @@ from grass.cli.parsing.options import Values
 from grass.cli.printing.show.show_options import ShowOptions
 from grass.client.json_codec import Document
 from grass.errors import GrassError
-from grass.tui.reader import AWAY, Connect, Reader, Thread, why_lost
+from grass.tui.reader import AWAY, Connect, Reader, ReadingThread, why_lost
 
 TOPICS = ("overview", "devices")
 """What is followed."""
@@ -63,7 +63,10 @@ class Updates:
             "job": self._job_looked_at,
             "strip": self._strip,
         }
-        self._threads = [Thread(connect, self._follow), Thread(connect, self._read)]
+        self._threads = [
+            ReadingThread(connect, self._follow),
+            ReadingThread(connect, self._read),
+        ]
 
     def stop(self) -> None:
         """End the threads."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.02
 """How long after a call was broken off it is looked whether its thread has ended."""
-_current: ContextVar[Thread | None] = ContextVar("grass_thread", default=None)
+_current: ContextVar[CallThread | None] = ContextVar("grass_thread", default=None)
 
 
 class BrokenOff(GrassError):
@@ -46,7 +46,7 @@ class Caller(Client):
         super().__init__(place, may_start=may_start, broker=broker)
         self.work_for(_current.get())
 
-    def work_for(self, thread: Thread | None) -> None:
+    def work_for(self, thread: CallThread | None) -> None:
         """Be broken off when the coroutine of this thread is cancelled."""
         self._thread = thread
         if thread is not None:
@@ -69,7 +69,7 @@ class Caller(Client):
         return super().repeat(unless_broken_off, limit_s)
 
 
-class Thread:
+class CallThread:
     """Calls that are made one after the other in threads, for a coroutine."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ def in_coroutines(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @functools.wraps(call)
     async def awaited(*args: P.args, **more: P.kwargs) -> T:
-        return await Thread().call(functools.partial(call, *args, **more))
+        return await CallThread().call(functools.partial(call, *args, **more))
 
     awaited.__name__ = f"{call.__name__}_async"
     awaited.__qualname__ = f"{call.__qualname__}_async"

@@ -20,7 +20,7 @@ from grass.cli.parsing.options import HelpWanted, Values, scan
 from grass.cli.parsing.stdin_script import flag_of
 from grass.errors import GrassError, UsageError
 from grass.model.jobs.commands import LONGEST_WORD
-from grass.verbs.calls import OPTIONS
+from grass.verbs.enqueueing import OPTIONS
 
 if TYPE_CHECKING:
     from typing import IO, Any

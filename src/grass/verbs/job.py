@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from grass.cli.printing.wording import ENDED_STATES
 from grass.errors import Refused
-from grass.verbs.calling import Thread, in_coroutines
+from grass.verbs.calling import CallThread, in_coroutines
 from grass.verbs.selected import Selected
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ T = TypeVar("T")
 _text = getincrementaldecoder("utf-8")
 
 
-class Known(Generic[T]):
+class Field(Generic[T]):
     """An attribute of a job: a field of its document."""
 
     def __init__(
@@ -56,29 +56,29 @@ class Job(Selected):
     read, as those of a long list, reads it first. Two are equal if they are one job.
     """
 
-    name: Known[str] = Known("The job's name.")
-    state: Known[str] = Known(
+    name: Field[str] = Field("The job's name.")
+    state: Field[str] = Field(
         "`held`, `waiting`, `queued`, `running`, `succeeded`, `failed`, `cancelled` or"
         " `lost`."
     )
-    reason: Known[str | None] = Known("Why it waits, or why it ended as it did.")
-    exit_code: Known[int | None] = Known("What its program exited with.")
-    signal: Known[int | None] = Known("The signal that ended its program.")
-    queue: Known[str] = Known("The queue that it is in.")
-    project: Known[str] = Known("The project that it belongs to.")
-    priority: Known[int] = Known("Higher starts earlier.")
-    command: Known[list[str]] = Known("Its words, those of its queue first.")
-    request: Known[dict[str, float | str]] = Known("What it asks for, by kind.")
-    allocation: Known[dict[str, dict[str, float]]] = Known(
+    reason: Field[str | None] = Field("Why it waits, or why it ended as it did.")
+    exit_code: Field[int | None] = Field("What its program exited with.")
+    signal: Field[int | None] = Field("The signal that ended its program.")
+    queue: Field[str] = Field("The queue that it is in.")
+    project: Field[str] = Field("The project that it belongs to.")
+    priority: Field[int] = Field("Higher starts earlier.")
+    command: Field[list[str]] = Field("Its words, those of its queue first.")
+    request: Field[dict[str, float | str]] = Field("What it asks for, by kind.")
+    allocation: Field[dict[str, dict[str, float]]] = Field(
         "The units that it holds now, by kind, with their amounts."
     )
-    worker: Known[str | None] = Known("Where it runs, or ran last.")
-    index: Known[int | None] = Known("Its index in its array.")
-    created_at: Known[datetime | None] = Known("When it was enqueued.", _moment)
-    started_at: Known[datetime | None] = Known("When it started.", _moment)
-    finished_at: Known[datetime | None] = Known("When it ended.", _moment)
-    ran_s: Known[float | None] = Known("How long its last attempt ran, in seconds.")
-    output: Known[str | None] = Known("The file that its output is in, at its worker.")
+    worker: Field[str | None] = Field("Where it runs, or ran last.")
+    index: Field[int | None] = Field("Its index in its array.")
+    created_at: Field[datetime | None] = Field("When it was enqueued.", _moment)
+    started_at: Field[datetime | None] = Field("When it started.", _moment)
+    finished_at: Field[datetime | None] = Field("When it ended.", _moment)
+    ran_s: Field[float | None] = Field("How long its last attempt ran, in seconds.")
+    output: Field[str | None] = Field("The file that its output is in, at its worker.")
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Job(Selected):
         stderr: bool = False,
     ) -> AsyncIterator[str]:
         """As `logs`, for `async for`."""
-        thread, lines = Thread(), self._lines(follow, tail, attempt, stderr)
+        thread, lines = CallThread(), self._lines(follow, tail, attempt, stderr)
         try:
             while (some := await thread.call(lambda: next(lines, None))) is not None:
                 for line in some:

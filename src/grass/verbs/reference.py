@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from grass.cli.parsing.job_changes import CHANGES_BEFORE_START
 from grass.docstrings import about, methods, section
-from grass.verbs import calls
+from grass.verbs import enqueueing
 from grass.verbs.cell_magic import run_cell
-from grass.verbs.job import Job, Known
+from grass.verbs.job import Field, Job
 from grass.verbs.job_list import Jobs
 from grass.verbs.keywords import (
     ArrayOptions,
@@ -28,8 +28,13 @@ if TYPE_CHECKING:
     from grass.cli.parsing.options import Option
 
 FUNCTIONS = (
-    *(calls.enqueue, calls.map, calls.enqueue_array, calls.enqueue_many),
-    calls.jobs,
+    *(
+        enqueueing.enqueue,
+        enqueueing.map,
+        enqueueing.enqueue_array,
+        enqueueing.enqueue_many,
+    ),
+    enqueueing.jobs,
 )
 _OPENING = """# Python
 
@@ -61,7 +66,7 @@ def text() -> str:
     """Return the whole page."""
     parts = [_OPENING]
     parts += [section(f"grass.{one.__name__}", one, "##") for one in FUNCTIONS]
-    given = (JobOptions, ArrayOptions), calls.ARRAY_OPTIONS
+    given = (JobOptions, ArrayOptions), enqueueing.ARRAY_OPTIONS
     parts += [_KEYWORDS, _table(*given)]
     parts += [_class(Job), _class(Jobs), _VERBS, *_methods(Selected, "job")]
     changes = (JobChanges, ChangesBeforeStart), CHANGES_BEFORE_START
@@ -80,7 +85,7 @@ def _attributes(kind: type[Selected]) -> Iterable[str]:
     if kind is Job:
         yield "| `id` | Its number, which no other job ever has. |"
     for name, member in vars(kind).items():
-        if isinstance(member, Known | property) and not name.startswith("_"):
+        if isinstance(member, Field | property) and not name.startswith("_"):
             yield f"| `{name}` | {about(member)} |"
 
 

@@ -33,7 +33,7 @@ KEY_BYTES, ID_BYTES = 32, 12
 LOG_IN = "run `grass web` again: it prints a new link"
 
 
-class Session(msgspec.Struct, frozen=True):
+class WebSession(msgspec.Struct, frozen=True):
     """Who a browser acts for."""
 
     actor: str
@@ -64,30 +64,30 @@ class Sessions:
         # Cookies are those of a host, not of a port: two daemons need two names.
         self.cookie = f"grass-{self._signature(b'name')[:8].hex()}"
         """The name of the cookie."""
-        self._one_time: dict[bytes, Session] = {}
-        """By the hash of the token, the oldest first; valid until `Session.until`."""
+        self._one_time: dict[bytes, WebSession] = {}
+        """By the hash of the token, the oldest first; valid until its `until`."""
 
     def new_one_time(self, actor: str, role: str, now_s: float) -> str:
         """Return a token with which one browser can log in."""
         text = secrets.token_urlsafe(KEY_BYTES)
-        self._one_time[hash_of(text)] = Session(actor, role, int(now_s) + ONE_TIME_S)
+        self._one_time[hash_of(text)] = WebSession(actor, role, int(now_s) + ONE_TIME_S)
         while len(self._one_time) > MOST_ONE_TIME:
             del self._one_time[next(iter(self._one_time))]
         return text
 
-    def redeem(self, text: str, now_s: float) -> Session:
+    def redeem(self, text: str, now_s: float) -> WebSession:
         """Exchange a one-time token for a session, once."""
         found = self._one_time.pop(hash_of(text), None)
         if found is None or found.until <= now_s:
             raise Unauthorized("this link was used already, or is too old", LOG_IN)
-        return Session(found.actor, found.role, int(now_s) + SESSION_S, id=_new_id())
+        return WebSession(found.actor, found.role, int(now_s) + SESSION_S, id=_new_id())
 
-    def sealed(self, session: Session) -> str:
+    def sealed(self, session: WebSession) -> str:
         """Return the value of a session's cookie."""
         content = msgspec.json.encode(session)
         return f"{_text(content)}.{_text(self._signature(content))}"
 
-    def opened(self, value: str, now_s: float) -> Session | None:
+    def opened(self, value: str, now_s: float) -> WebSession | None:
         """Return the session of a cookie; None: it is not valid."""
         content_text, _, signature_text = value.partition(".")
         try:
@@ -96,11 +96,11 @@ class Sessions:
             return None
         if not hmac.compare_digest(signature, self._signature(content)):
             return None
-        session = msgspec.json.decode(content, type=Session)
+        session = msgspec.json.decode(content, type=WebSession)
         is_over = now_s >= session.until or session.id in self._ended
         return None if is_over else session
 
-    def end(self, session: Session, now_s: float) -> None:
+    def end(self, session: WebSession, now_s: float) -> None:
         """Let no cookie of a session be valid any more."""
         recent = {id: until for id, until in self._ended.items() if until > now_s}
         self._ended = {**recent, session.id: session.until}
@@ -110,11 +110,13 @@ class Sessions:
         return hmac.digest(self._key, content, hashlib.sha256)
 
 
-def session_of_token(text: str, tokens: Mapping[str, Token], now_s: float) -> Session:
+def session_of_token(
+    text: str, tokens: Mapping[str, Token], now_s: float
+) -> WebSession:
     """Return the session of a token's text, or raise."""
     name, secret = split_token(text.strip())
     until, shown = int(now_s) + SESSION_S, hash_of(secret).hex()
-    session = Session(actor_of(name), "", until, name, shown, _new_id())
+    session = WebSession(actor_of(name), "", until, name, shown, _new_id())
     token = valid_token(session, tokens, now_s)
     if token is None or Right.READ not in rights_of(token.role):
         raise Unauthorized(
@@ -125,7 +127,7 @@ def session_of_token(text: str, tokens: Mapping[str, Token], now_s: float) -> Se
 
 
 def valid_token(
-    session: Session, tokens: Mapping[str, Token], now_s: float
+    session: WebSession, tokens: Mapping[str, Token], now_s: float
 ) -> Token | None:
     """Return the token of a session as it is now; None: it is not valid any more."""
     token = tokens.get(session.token, _UNKNOWN)
@@ -135,7 +137,7 @@ def valid_token(
     return token if token.holds(int(now_s * 1_000_000)) else None
 
 
-def principal_of(session: Session, token: Token | None) -> Principal:
+def principal_of(session: WebSession, token: Token | None) -> Principal:
     """Return the caller that a session stands for, with the token's present rights."""
     role = session.role if token is None else token.role
     rights = rights_of(role) - {Right.WORK}

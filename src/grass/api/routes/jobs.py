@@ -72,7 +72,7 @@ from grass.queries.documents import (
 )
 from grass.queries.explanations import end_estimate, explanation
 from grass.queries.job_documents import outcome_document
-from grass.queries.listing import RECENT_SHOWN, Rows, listing
+from grass.queries.listing import RECENT_SHOWN, RowLimits, listing
 from grass.queries.selection import (
     check_known,
     job_of,
@@ -182,7 +182,7 @@ async def _view(request: Request, limit: int) -> JsonObject:
     await check_known(broker, query.getlist("select"))
     wanted = job_filter(query)
     members = wanted.by_id or switch(query.get("members"))
-    rows = Rows(limit, limit, min(RECENT_SHOWN, limit // 2), members, in_all=limit)
+    rows = RowLimits(limit, limit, min(RECENT_SHOWN, limit // 2), members, in_all=limit)
     read = reading(broker, wanted.selections)
     found = await read(lambda db: listing(db, wanted, rows))
     usage = switch(query.get("usage"))

@@ -27,7 +27,7 @@ from grass.api.access.browser_checks import (
     is_api,
     is_navigation,
 )
-from grass.api.access.web_sessions import LOG_IN, SESSION_S, Session, Sessions
+from grass.api.access.web_sessions import LOG_IN, SESSION_S, Sessions, WebSession
 from grass.api.server.cancellation import StreamAborted
 from grass.api.server.login_page import link_page, look_again_page, token_page
 from grass.api.server.request_body import small_body
@@ -40,9 +40,9 @@ _POLICY = "default-src 'none'; sandbox; frame-ancestors 'none'"
 _OF_API = {**ISOLATION, "Content-Security-Policy": _POLICY}
 """Nothing that a job wrote is ever shown as a page."""
 
-Identify = Callable[[Request, Session], Awaitable[Principal]]
+Identify = Callable[[Request, WebSession], Awaitable[Principal]]
 """Returns the caller that a session stands for now, or raises."""
-TokenLogin = Callable[[str], Session]
+TokenLogin = Callable[[str], WebSession]
 """Returns the session of a token's text, or raises."""
 
 
@@ -137,14 +137,16 @@ class WebApp:
         )
         return response
 
-    def _session(self, request: Request) -> Session:
+    def _session(self, request: Request) -> WebSession:
         value = request.cookies.get(self.sessions.cookie, "")
         session = self.sessions.opened(value, time.time())
         if session is None:
             raise Unauthorized("this browser is not logged in", LOG_IN)
         return session
 
-    async def _while_logged_in(self, session: Session, work: Awaitable[None]) -> None:
+    async def _while_logged_in(
+        self, session: WebSession, work: Awaitable[None]
+    ) -> None:
         """Do the work; abort it when the session ends."""
         call = asyncio.timeout(session.until - time.time())
         self._calls[session.id].add(call)

@@ -11,8 +11,8 @@ from grass.api.access.auth import Principal, connection_of, record_token_use
 from grass.api.access.browser_checks import LOOPBACK, BrowserChecks
 from grass.api.access.web_sessions import (
     LOG_IN,
-    Session,
     Sessions,
+    WebSession,
     principal_of,
     session_of_token,
     valid_token,
@@ -27,7 +27,7 @@ from grass.web import STATIC
 def on_loopback(app: ASGIApp, sessions: Sessions, host: str) -> WebApp:
     """Return the entrance for one user of this machine, at this host."""
 
-    async def identify(_request: Request, session: Session) -> Principal:
+    async def identify(_request: Request, session: WebSession) -> Principal:
         if session.token:
             raise Unauthorized("this browser is not logged in", LOG_IN)
         return principal_of(session, None)
@@ -41,7 +41,7 @@ def beyond_loopback(
 ) -> WebApp:
     """Return the entrance for people with tokens of the broker."""
 
-    async def identify(request: Request, session: Session) -> Principal:
+    async def identify(request: Request, session: WebSession) -> Principal:
         tokens, connection = broker.state.tokens, connection_of(request)
         token = valid_token(session, tokens, time.time())
         if token is None or connection is None:
@@ -51,7 +51,7 @@ def beyond_loopback(
         await record_token_use(broker, connection, app.state.api.connections)
         return principal_of(session, token)
 
-    def log_in(text: str) -> Session:
+    def log_in(text: str) -> WebSession:
         return session_of_token(text, broker.state.tokens, time.time())
 
     checks = BrowserChecks("https", names)

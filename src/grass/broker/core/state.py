@@ -38,7 +38,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.ids import AttemptId
 from grass.model.jobs.job import DEFAULT_QUEUE, Attempt, Job, alike
 from grass.model.jobs.lifecycle import AttemptState, JobState, moved_attempt, moved_job
-from grass.model.journal import Kind
+from grass.model.journal import EventKind
 from grass.model.queue import Queue
 from grass.scheduler import Scheduler
 from grass.store.bodies import json_text
@@ -161,12 +161,12 @@ class State:
         """Return the attempts that were placed on a worker."""
         return [one for one in self.attempts.values() if one.worker == worker]
 
-    def note(self, kind: Kind, job: int | None = None, **data: object) -> None:
+    def note(self, kind: EventKind, job: int | None = None, **data: object) -> None:
         """Write a line into the journal in the scheduler's name."""
         self.note_by(SCHEDULER, kind, job, **data)
 
     def note_by(
-        self, actor: str, kind: Kind, job: int | None = None, **data: object
+        self, actor: str, kind: EventKind, job: int | None = None, **data: object
     ) -> None:
         """Write a line into the journal."""
         attempt = self.attempts.get(job) if job is not None else None

@@ -36,7 +36,7 @@ MOST_REASONS = 20
 """So many refusals of one worker are logged."""
 
 
-class Owner(Protocol):
+class LinkOwner(Protocol):
     """The broker, as its links see it."""
 
     def received(
@@ -63,7 +63,7 @@ class Owner(Protocol):
 class Links:
     """The links that were opened, and the one of each worker that is used."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: LinkOwner) -> None:
         self.owner = owner
         self._opened = 0
         """How many there have been: of two, the later has the larger number."""

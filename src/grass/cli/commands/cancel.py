@@ -1,7 +1,7 @@
 """`grass cancel`: end jobs, and return when they are gone."""
 
 from grass.cli.commands import verb_command
-from grass.cli.commands.verb_command import Verb, choose, report
+from grass.cli.commands.verb_command import JobVerb, choose, report
 from grass.cli.parsing.cancel_options import HOW_TO_END, signal_and_grace
 from grass.cli.parsing.options import Command, Option, read
 from grass.cli.printing.streams import counted, warn
@@ -15,7 +15,7 @@ OPTIONS = (
     Option("--no-wait", about="return before they are gone"),
     *verb_command.OPTIONS,
 )
-VERB = Verb("cancel", "cancelled", UNFINISHED_STATES, "no such job is unfinished")
+VERB = JobVerb("cancel", "cancelled", UNFINISHED_STATES, "no such job is unfinished")
 
 
 def run(words: list[str]) -> int:

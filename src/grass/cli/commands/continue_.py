@@ -1,10 +1,10 @@
 """`grass continue`: continue suspended jobs."""
 
-from grass.cli.commands.verb_command import OPTIONS, Verb, do
+from grass.cli.commands.verb_command import OPTIONS, JobVerb, do
 from grass.cli.parsing.options import Command
 from grass.client.client import Client
 
-VERB = Verb("continue", "continued", ("running",), "no such job is suspended")
+VERB = JobVerb("continue", "continued", ("running",), "no such job is suspended")
 
 
 def run(words: list[str]) -> int:

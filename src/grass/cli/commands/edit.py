@@ -7,7 +7,7 @@ Without any change one job is opened in the user's editor.
 from __future__ import annotations
 
 from grass.cli.commands import verb_command
-from grass.cli.commands.verb_command import Verb, choose, report
+from grass.cli.commands.verb_command import JobVerb, choose, report
 from grass.cli.parsing.job_changes import CHANGES_BEFORE_START, changes
 from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values, names_one, read
@@ -38,7 +38,7 @@ OPTIONS = (
     *CHANGES_BEFORE_START,
     *verb_command.OPTIONS,
 )
-VERB = Verb("edit", "edited", UNSTARTED, "no such job has not started yet")
+VERB = JobVerb("edit", "edited", UNSTARTED, "no such job has not started yet")
 
 
 def run(words: list[str]) -> int:
@@ -73,7 +73,11 @@ def _send(client: Client, select: list[str], changed: Document) -> Document:
 
 
 def edited(
-    verb: Verb, values: Values, select: list[str], options: Sequence[Option], send: Send
+    verb: JobVerb,
+    values: Values,
+    select: list[str],
+    options: Sequence[Option],
+    send: Send,
 ) -> Document | None:
     """Have the user change one job in an editor; None: nothing was changed."""
     from grass.cli.commands.job_editor import JobEditor, can_open_editor

@@ -1,10 +1,10 @@
 """`grass hold`: keep jobs from starting."""
 
-from grass.cli.commands.verb_command import OPTIONS, Verb, do
+from grass.cli.commands.verb_command import OPTIONS, JobVerb, do
 from grass.cli.parsing.options import Command
 from grass.client.client import Client
 
-VERB = Verb("hold", "held", ("waiting", "queued"), "no such job waits to start")
+VERB = JobVerb("hold", "held", ("waiting", "queued"), "no such job waits to start")
 
 
 def run(words: list[str]) -> int:

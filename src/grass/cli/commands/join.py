@@ -26,7 +26,7 @@ from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.autostart import make, remember_stop, remembered, start
 from grass.client.client import Client
 from grass.client.connection import open_connection
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.client.json_codec import Document
 from grass.config import LOCAL, Home, home
 from grass.daemon.hosting import forget_name, forget_remote_broker
@@ -50,10 +50,10 @@ class JoinObstacle(NamedTuple):
     remedy: str
 
 
-class Outcome(NamedTuple):
+class JoinResult(NamedTuple):
     """The result of joining a broker."""
 
-    known: Known
+    known: JoinedBroker
     before: str | None = None
     """The broker that this machine's daemon worked for until now."""
     daemon: Document | None = None
@@ -93,7 +93,7 @@ def run(words: list[str]) -> int:
         )
     _forget_options(place, known)
     if before is None or not may_work(known.role):
-        outcome = Outcome(known)
+        outcome = JoinResult(known)
     else:
         outcome = _become_worker(known, before)
     if values.has("json"):
@@ -103,18 +103,18 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _forget_options(place: Home, known: Known) -> None:
+def _forget_options(place: Home, known: JoinedBroker) -> None:
     """Forget the daemon's earlier broker, and a name that this broker did not give."""
     forget_remote_broker(place, remembered(place))
     if may_work(known.role) and not last_hosting().stays_broker:
         forget_name(place, remembered(place))
 
 
-def _become_worker(known: Known, before: Document) -> Outcome:
+def _become_worker(known: JoinedBroker, before: Document) -> JoinResult:
     """Start this machine's daemon again as a worker, unless there is an obstacle."""
     obstacle = _obstacle(before, known)
     if obstacle is not None:
-        return Outcome(known, obstacle=obstacle)
+        return JoinResult(known, obstacle=obstacle)
     warn_of_unreported(remembered(home()))
     stop_daemon(jobs=False)
     # It finds its broker in the credentials.
@@ -123,11 +123,11 @@ def _become_worker(known: Known, before: Document) -> Outcome:
         daemon = connected_daemon(client)
     check_refusal(daemon)
     if not works_for(daemon, known):
-        return Outcome(known, obstacle=JoinObstacle(_NO_WORKER, _INSTEAD))
-    return Outcome(known, _another(before, known), daemon)
+        return JoinResult(known, obstacle=JoinObstacle(_NO_WORKER, _INSTEAD))
+    return JoinResult(known, _another(before, known), daemon)
 
 
-def _another(before: Document, known: Known) -> str | None:
+def _another(before: Document, known: JoinedBroker) -> str | None:
     """Return the address of the daemon's earlier broker, if that is another one."""
     if not before.get("broker") or works_for(before, known):
         return None
@@ -159,8 +159,8 @@ def _identity(place: Home) -> tuple[str, str]:
     return worker_id(place), home_instance(place)
 
 
-def _known(invitation: Invitation, told: Document) -> Known:
-    return Known(
+def _known(invitation: Invitation, told: Document) -> JoinedBroker:
+    return JoinedBroker(
         pin=invitation.pin,
         token=told["token"],
         role=told["role"],
@@ -171,7 +171,7 @@ def _known(invitation: Invitation, told: Document) -> Known:
     )
 
 
-def _obstacle(daemon: Document, known: Known) -> JoinObstacle | None:
+def _obstacle(daemon: Document, known: JoinedBroker) -> JoinObstacle | None:
     """Return why this machine's daemon does not become a worker now, or None."""
     hosting = last_hosting()
     if not hosting.has_worker:
@@ -212,7 +212,7 @@ def _daemon_state() -> Document:
     return state
 
 
-def _report(outcome: Outcome) -> None:
+def _report(outcome: JoinResult) -> None:
     known, daemon, obstacle = outcome.known, outcome.daemon, outcome.obstacle
     say(f"joined the broker at {known.place} as {known.name} (role {known.role})")
     if daemon is not None:
@@ -227,7 +227,7 @@ def _report(outcome: Outcome) -> None:
     _tell_where_commands_go(known)
 
 
-def _tell_where_commands_go(known: Known) -> None:
+def _tell_where_commands_go(known: JoinedBroker) -> None:
     if Right.READ in rights_of(known.role):
         say(f"commands go there from now on; `--broker {LOCAL}` means this machine")
     else:

@@ -10,7 +10,7 @@ from grass.cli.parsing.options import JSON, Command, at_most, read
 from grass.cli.printing.streams import print_document, say
 from grass.client.autostart import remembered
 from grass.client.client import Client
-from grass.client.credentials import Credentials, Known
+from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import LOCAL, home
 from grass.daemon.hosting import (
     RemoteBroker,
@@ -46,7 +46,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _chosen(credentials: Credentials, word: str | None) -> Known:
+def _chosen(credentials: Credentials, word: str | None) -> JoinedBroker:
     if word is None:
         found = credentials.current()
         if found is None:
@@ -67,7 +67,7 @@ def _remote_broker() -> RemoteBroker | None:
         return None
 
 
-def _still_works_for(left: Known) -> bool:
+def _still_works_for(left: JoinedBroker) -> bool:
     """Ask the running daemon: its remembered options may have changed since."""
     if not is_running():
         return False

@@ -1,10 +1,10 @@
 """`grass release`: release held jobs."""
 
-from grass.cli.commands.verb_command import OPTIONS, Verb, do
+from grass.cli.commands.verb_command import OPTIONS, JobVerb, do
 from grass.cli.parsing.options import Command
 from grass.client.client import Client
 
-VERB = Verb("release", "released", ("held",), "no such job is held")
+VERB = JobVerb("release", "released", ("held",), "no such job is held")
 
 
 def run(words: list[str]) -> int:

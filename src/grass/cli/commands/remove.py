@@ -2,8 +2,8 @@
 
 from grass.cli.commands.verb_command import (
     OPTIONS,
-    Choice,
-    Verb,
+    ChosenJobs,
+    JobVerb,
     choose,
     print_ids,
     report,
@@ -15,7 +15,7 @@ from grass.cli.printing.wording import ENDED_STATES
 from grass.client.client import Client
 from grass.client.json_codec import Document
 
-VERB = Verb("remove", "removed", ENDED_STATES, "no such job has ended")
+VERB = JobVerb("remove", "removed", ENDED_STATES, "no such job has ended")
 
 
 def run(words: list[str]) -> int:
@@ -31,7 +31,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _ids(client: Client, choice: Choice) -> list[int]:
+def _ids(client: Client, choice: ChosenJobs) -> list[int]:
     """Return the ids of the jobs, while the daemon still knows them."""
     if choice.ids is None:
         found: list[int] = client.select(choice.select)["jobs"]

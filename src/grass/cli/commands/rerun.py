@@ -4,7 +4,7 @@ import sys
 
 from grass.cli.commands import verb_command
 from grass.cli.commands.edit import edited, read_words
-from grass.cli.commands.verb_command import Verb, choose, compact, report
+from grass.cli.commands.verb_command import JobVerb, choose, compact, report
 from grass.cli.parsing.job_changes import CHANGES, changes
 from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values
@@ -25,7 +25,7 @@ OPTIONS = (
     ),
     *verb_command.OPTIONS,
 )
-VERB = Verb("rerun", "enqueued again", ENDED_STATES, "no such job has ended")
+VERB = JobVerb("rerun", "enqueued again", ENDED_STATES, "no such job has ended")
 
 
 def run(words: list[str]) -> int:

@@ -12,7 +12,7 @@ from grass.cli.printing.show.show_views import (
     AsJson,
     AsNames,
     AsText,
-    JobList,
+    JobsView,
     JobView,
     Overview,
 )
@@ -94,7 +94,7 @@ def _view(values: Values, wanted: ShowOptions) -> ShowView:
         raise UsageError(f"--{parts[0]} shows no jobs", "leave out what selects jobs")
     if wanted.names_one(values):
         return JobView(wanted.select[0])
-    return JobList(wanted)
+    return JobsView(wanted)
 
 
 def _form(values: Values) -> Form:

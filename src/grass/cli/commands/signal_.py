@@ -1,11 +1,11 @@
 """`grass signal`: send one signal to the processes of running jobs."""
 
-from grass.cli.commands.verb_command import OPTIONS, Verb, choose, report
+from grass.cli.commands.verb_command import OPTIONS, JobVerb, choose, report
 from grass.cli.parsing.options import Command, read
 from grass.client.client import Client
 from grass.errors import UsageError
 
-VERB = Verb("signal", "signalled", ("running",), "no such job is running")
+VERB = JobVerb("signal", "signalled", ("running",), "no such job is running")
 
 
 def run(words: list[str]) -> int:

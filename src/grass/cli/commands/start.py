@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grass.client.credentials import Known
+    from grass.client.credentials import JoinedBroker
     from grass.client.json_codec import Document
 
 OPTIONS = (
@@ -153,7 +153,7 @@ def check_refusal(daemon: Document) -> None:
         raise Refused(f"the daemon (pid {daemon['pid']}) has no work: {broker['link']}")
 
 
-def works_for(daemon: Document, known: Known) -> bool:
+def works_for(daemon: Document, known: JoinedBroker) -> bool:
     """Tell whether a daemon works for a broker that was joined."""
     broker = daemon.get("broker")
     if not broker:

@@ -1,10 +1,10 @@
 """`grass suspend`: stop running jobs where they are."""
 
-from grass.cli.commands.verb_command import OPTIONS, Verb, do
+from grass.cli.commands.verb_command import OPTIONS, JobVerb, do
 from grass.cli.parsing.options import Command
 from grass.client.client import Client
 
-VERB = Verb("suspend", "suspended", ("running",), "no such job is running")
+VERB = JobVerb("suspend", "suspended", ("running",), "no such job is running")
 
 
 def run(words: list[str]) -> int:

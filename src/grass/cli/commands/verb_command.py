@@ -41,7 +41,7 @@ OPTIONS = (
 """The options of every verb on jobs."""
 
 
-class Verb:
+class JobVerb:
     """A verb on jobs: its words, and the states that it is for."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Verb:
         self.idle = idle
 
 
-class Choice:
+class ChosenJobs:
     """The jobs that a verb is sent for."""
 
     def __init__(self, select: list[str], ids: list[int] | None = None) -> None:
@@ -62,7 +62,7 @@ class Choice:
 
 
 def do(
-    verb: Verb, words: list[str], send: Callable[[Client, list[str]], Document]
+    verb: JobVerb, words: list[str], send: Callable[[Client, list[str]], Document]
 ) -> int:
     """Run a verb that takes nothing but jobs."""
     values, select = read(OPTIONS, words)
@@ -74,13 +74,13 @@ def do(
 
 
 def choose(
-    client: Client, verb: Verb, values: Values, select: list[str]
-) -> Choice | None:
+    client: Client, verb: JobVerb, values: Values, select: list[str]
+) -> ChosenJobs | None:
     """Return the jobs to send; None when there is nothing left to do."""
     if not select:
         raise UsageError("no job was named", f"grass {verb.name} 7")
     if names_one(select) and not values.has("dry_run"):
-        return Choice(select)
+        return ChosenJobs(select)
     named: list[int] = client.select(select)["jobs"]
     ids = _fitting(client, verb, named)
     if values.has("dry_run"):
@@ -90,11 +90,11 @@ def choose(
         confirm(f"{verb.name} {counted(len(ids), 'job')}", values)
     if all(map(is_one, select)):
         # Of jobs that are named one by one, the daemon explains each that is skipped.
-        return Choice([str(id) for id in named], named)
+        return ChosenJobs([str(id) for id in named], named)
     if not ids:
         report(verb, values, {"jobs": [], "warnings": [], "changed": False})
         return None
-    return Choice(as_ranges(ids), ids)
+    return ChosenJobs(as_ranges(ids), ids)
 
 
 def confirm(what: str, values: Values) -> None:
@@ -111,7 +111,7 @@ def confirm(what: str, values: Values) -> None:
         raise GrassError("nothing was done")
 
 
-def report(verb: Verb, values: Values, done: Document) -> None:
+def report(verb: JobVerb, values: Values, done: Document) -> None:
     """Print what a verb did."""
     if values.has("json"):
         print_document(done)
@@ -148,13 +148,13 @@ def compact(ids: Iterable[int]) -> list[str]:
     ]
 
 
-def _fitting(client: Client, verb: Verb, ids: list[int]) -> list[int]:
+def _fitting(client: Client, verb: JobVerb, ids: list[int]) -> list[int]:
     """Return the jobs in states that a verb is for."""
     fitting = set(client.select([f"state:{state}" for state in verb.states])["jobs"])
     return [id for id in ids if id in fitting]
 
 
-def _print_plan(verb: Verb, values: Values, ids: list[int]) -> None:
+def _print_plan(verb: JobVerb, values: Values, ids: list[int]) -> None:
     if values.has("json"):
         print_document({"jobs": ids, "dry_run": True})
     elif values.has("quiet"):

@@ -9,7 +9,7 @@ from grass.cli.printing.gpu_memory import PARTS, amounts, memory_bar, part_lette
 from grass.cli.printing.page import Page
 from grass.cli.printing.signs import ASCII
 from grass.cli.printing.styled import Styled
-from grass.cli.printing.table import Fit, Row, lines
+from grass.cli.printing.table import Fit, TableRow, lines
 from grass.cli.printing.wording import owner
 
 TYPE_CHECKING = False
@@ -130,7 +130,7 @@ def _legend(gpu: Document, screen: Screen) -> Styled:
     return text
 
 
-def _people(gpu: Document) -> Iterator[Row]:
+def _people(gpu: Document) -> Iterator[TableRow]:
     """Return a row for each process, and for each job that has none there."""
     names = {one["job"]: one for one in gpu["jobs"]}
     present = {one["job"] for one in gpu["processes"]}
@@ -153,10 +153,10 @@ def _people(gpu: Document) -> Iterator[Row]:
             yield _person(f"job {holder['job']}", holder["name"], "", who, reserved)
 
 
-def _person(who: str, name: str, pid: str, user: str, memory: str) -> Row:
+def _person(who: str, name: str, pid: str, user: str, memory: str) -> TableRow:
     tint = "yellow" if who == "stranger" else ""
     cells: list[Cell] = [Styled((f"  {who}", tint)), name, pid, user, memory]
-    return Row(cells)
+    return TableRow(cells)
 
 
 def _row(worker: Document, gpu: Document, screen: Screen) -> list[Cell]:

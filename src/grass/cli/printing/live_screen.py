@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from grass.cli.printing.page import Window
+    from grass.cli.printing.page import Viewport
     from grass.cli.printing.show.show_views import Form, ShowView
     from grass.client.client import Client
     from grass.client.json_codec import Document
@@ -80,7 +80,7 @@ class _Watch:
         """Whether something has happened since it was read."""
         self._document: Document = {}
         self._drawn = ""
-        self._window: Window | None = None
+        self._window: Viewport | None = None
         self._collector = EventCollector(client)
 
     def wake(self) -> None:
@@ -203,7 +203,7 @@ def _can_move() -> bool:
 
 def frame(
     view: ShowView, document: Document, trouble: str = "", top: int = 0
-) -> tuple[str, Window]:
+) -> tuple[str, Viewport]:
     """Return a frame that fits the screen, always with the summary line.
 
     Below it is the reason why it may be out of date, and how to leave and to scroll.
@@ -231,7 +231,7 @@ def _closed(line: str, width: int) -> str:
     return line + _TO_LINE_END if painted_cells(line) < width else line
 
 
-def _hint(window: Window) -> str:
+def _hint(window: Viewport) -> str:
     """Write which lines are seen, and the keys."""
     if window.is_whole:
         return _HINT

@@ -15,7 +15,7 @@ _LEAST_BODY = 6
 """Tables are folded before fewer lines than these are left for the body."""
 
 
-class Part:
+class Section:
     """A table, and the lines that stand for it where there is little room."""
 
     def __init__(self, lines: list[str], folded: list[str]) -> None:
@@ -28,7 +28,7 @@ class Page:
 
     def __init__(
         self,
-        above: Sequence[Part] = (),
+        above: Sequence[Section] = (),
         head: Sequence[str] = (),
         body: Sequence[str] = (),
         foot: Sequence[str] = (),
@@ -47,7 +47,7 @@ class Page:
         whole = [part.lines for part in self.above]
         return "".join(line + "\n" for line in self._lines(whole, self.body))
 
-    def fitted(self, height: int, top: int) -> Window:
+    def fitted(self, height: int, top: int) -> Viewport:
         """Return the lines that fit, with the body from line `top` on."""
         above: list[list[str]] = []
         for above in self._foldings():
@@ -58,7 +58,7 @@ class Page:
         top = max(0, min(top, len(self.body) - room))
         body = self.body[top : top + room]
         # Where even the foot has no room, its end is what stays.
-        return Window(self._lines(above, body)[-height:], top, len(body), self)
+        return Viewport(self._lines(above, body)[-height:], top, len(body), self)
 
     def _foldings(self) -> Iterator[list[list[str]]]:
         """Return what may stand above: all, then folded from the last on, nothing."""
@@ -75,7 +75,7 @@ class Page:
         return lines
 
 
-class Window:
+class Viewport:
     """The part of a page that is on the screen."""
 
     def __init__(self, lines: list[str], top: int, shown: int, page: Page) -> None:

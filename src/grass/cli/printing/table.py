@@ -58,7 +58,7 @@ class Screen:
         return "".join(self.paint(piece, tint) for piece, tint in text.pieces)
 
 
-class Row(list["Cell"]):
+class TableRow(list["Cell"]):
     """A row in one colour, or with a line of its own below it."""
 
     def __init__(
@@ -136,7 +136,7 @@ def lines(
     fit: Fit | None = None,
 ) -> list[str]:
     """Lay out a table as lines, the header first."""
-    table = [_Line(row, tints or {}) for row in (Row(header, tint="head"), *rows)]
+    table = [_Line(row, tints or {}) for row in (TableRow(header, tint="head"), *rows)]
     columns = zip(*(line.texts for line in table), strict=True)
     widths = [max(map(cells, column)) for column in columns]
     shown = list(range(len(widths)))
@@ -160,7 +160,7 @@ class _Line:
         self.cells = [_escaped(cell, tints) for cell in row]
         self.texts = [str(cell) for cell in self.cells]
         self.tint, self.below = "", None
-        if isinstance(row, Row):
+        if isinstance(row, TableRow):
             self.tint, self.below = row.tint, row.below
 
 

@@ -129,8 +129,11 @@ def owner(actor: str) -> str:
 
 
 def _speaks_to_another_machine() -> bool:
-    module = sys.modules.get("grass.client.session")
-    return module is not None and module.Session.heard_from not in ("", "the daemon")
+    module = sys.modules.get("grass.client.broker_session")
+    return module is not None and module.BrokerSession.heard_from not in (
+        "",
+        "the daemon",
+    )
 
 
 def _units_of(kind: str, named: Document) -> str:

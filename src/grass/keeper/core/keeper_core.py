@@ -115,7 +115,7 @@ class KeeperCore:
             protocol.LeaveVerb: self._leave,
         }
 
-    def step(self, event: events.Event, now: float) -> list[effects.Effect]:
+    def step(self, event: events.KeeperEvent, now: float) -> list[effects.Effect]:
         """Handle one event and return what is to be done about it."""
         # First of all: nothing may start because a timer came late, and a lease that
         # is renewed too late does not save what the broker has given up by then.

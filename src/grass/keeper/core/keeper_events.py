@@ -196,7 +196,7 @@ class TimerTick(NamedTuple):
     """Deadlines may have come."""
 
 
-Event = (
+KeeperEvent = (
     Opened
     | Closed
     | VerbReceived

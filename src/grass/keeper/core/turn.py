@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from grass.keeper.core.keeper_core import KeeperCore
     from grass.keeper.protocol import Entry, StartVerb
 
-    Action = Callable[[Any], events.Event | None]
+    Action = Callable[[Any], events.KeeperEvent | None]
 
     class TurnShell(Protocol):
         """Files, sockets, processes and clocks."""
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
         def send_unless_held(self) -> None:
             """Send the same, unless it may wait for more entries."""
 
-        def spawn(self, start: StartVerb) -> events.Event:
+        def spawn(self, start: StartVerb) -> events.KeeperEvent:
             """Start an attempt's process and return the result."""
 
-        def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+        def hand_over(self, start: StartVerb, runner: int) -> events.KeeperEvent:
             """Send a task to an idle runner, or to a new one if that is gone."""
 
-        def spawn_result(self, event: events.Event) -> None:
+        def spawn_result(self, event: events.KeeperEvent) -> None:
             """Pass the result to `feed`; a defect there must not end the turn."""
 
 
@@ -72,7 +72,7 @@ class KeeperTurn:
             **actions,
         }
 
-    def feed(self, event: events.Event) -> None:
+    def feed(self, event: events.KeeperEvent) -> None:
         """Run the core on an event, carry out the effects, and feed their answers."""
         waiting = deque([event])
         while waiting:
@@ -122,7 +122,7 @@ class KeeperTurn:
             if not core.start_failures.may_try:
                 return
 
-    def _begun(self, start: StartVerb) -> events.Event:
+    def _begun(self, start: StartVerb) -> events.KeeperEvent:
         runner = self._core.runners.chosen(start.id)
         if runner is None:
             return self._shell.spawn(start)

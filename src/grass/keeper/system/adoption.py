@@ -36,7 +36,7 @@ class AdoptedProcesses:
         self._poller = poller
         self._feed = feed
 
-    def adopt(self, effect: effects.Adopt) -> events.Event:
+    def adopt(self, effect: effects.Adopt) -> events.KeeperEvent:
         """Watch a process that an earlier keeper started."""
         id = effect.id
         try:
@@ -50,7 +50,7 @@ class AdoptedProcesses:
         main.pid, main.ticks, main.alive = effect.pid, effect.ticks, True
         return events.Adopted(id, effect.pid, effect.ticks, utc_us())
 
-    def begin(self, start: StartVerb) -> events.Event:
+    def begin(self, start: StartVerb) -> events.KeeperEvent:
         """Watch the process of a guest, from the start of its attempt on."""
         pid, ticks = start.guest or 0, start.guest_ticks
         self._table.add_guest(start.id, pid, ticks)
@@ -64,7 +64,7 @@ class AdoptedProcesses:
             raise
         self._descriptors[id] = descriptor
 
-    def search(self, effect: effects.Search) -> events.Event:
+    def search(self, effect: effects.Search) -> events.KeeperEvent:
         """Find a process whose start is on record but not its pid."""
         try:
             marked = _marked(effect.id)
@@ -74,7 +74,7 @@ class AdoptedProcesses:
             return events.Missing(effect.id, utc_us())
         return self.adopt(effects.Adopt(effect.id, marked[0].pid, marked[0].ticks))
 
-    def inspect(self, effect: effects.Inspect) -> events.Event:
+    def inspect(self, effect: effects.Inspect) -> events.KeeperEvent:
         """Look again at a process that was unclear."""
         if effect.id in self._descriptors:
             return self._end_of(effect.id)
@@ -83,7 +83,7 @@ class AdoptedProcesses:
             return self.search(effects.Search(effect.id))
         return self.adopt(effects.Adopt(effect.id, main.pid, main.ticks))
 
-    def _end_of(self, id: str) -> events.Event:
+    def _end_of(self, id: str) -> events.KeeperEvent:
         descriptor = self._descriptors[id]
         self._poller.unwatch(descriptor)
         try:

@@ -124,7 +124,7 @@ class Loop:
         self._jobs.drop_snapshot()
         self._turn.finish()
 
-    def feed(self, event: events.Event) -> None:
+    def feed(self, event: events.KeeperEvent) -> None:
         """Run the core on an event, and carry out its effects."""
         self._turn.feed(event)
 
@@ -178,17 +178,17 @@ class Loop:
         if not self._connections.may_hold:
             self._connections.flush()
 
-    def spawn(self, start: StartVerb) -> events.Event:
+    def spawn(self, start: StartVerb) -> events.KeeperEvent:
         """Start an attempt's process and return the result."""
         return self._begun(start, self._jobs.start)
 
-    def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+    def hand_over(self, start: StartVerb, runner: int) -> events.KeeperEvent:
         """Send a task to an idle runner, or to a new one if that is gone."""
         return self._begun(start, lambda one: self._jobs.starter.hand_over(one, runner))
 
     def _begun(
-        self, start: StartVerb, begin: Callable[[StartVerb], events.Event]
-    ) -> events.Event:
+        self, start: StartVerb, begin: Callable[[StartVerb], events.KeeperEvent]
+    ) -> events.KeeperEvent:
         crash_point("keeper.before-spawn")
         try:
             event = begin(start)
@@ -199,7 +199,7 @@ class Loop:
         crash_point("keeper.after-spawn")
         return event
 
-    def spawn_result(self, event: events.Event) -> None:
+    def spawn_result(self, event: events.KeeperEvent) -> None:
         """Run the core; a defect must not prevent the other spawns."""
         _guarded(lambda: self.feed(event))
 
@@ -230,7 +230,7 @@ class Loop:
                 return None
         return events.Synced(done=False)
 
-    def _check_socket(self, effect: effects.CheckSocket) -> events.Event | None:
+    def _check_socket(self, effect: effects.CheckSocket) -> events.KeeperEvent | None:
         if os.path.exists(self._socket_path):
             return None
         try:

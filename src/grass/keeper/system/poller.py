@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from grass.keeper.core.keeper_events import Event
+    from grass.keeper.core.keeper_events import KeeperEvent
 
     Act = Callable[[], None]
-    Feed = Callable[[Event], None]
+    Feed = Callable[[KeeperEvent], None]
 
 
 def boot_s() -> float:

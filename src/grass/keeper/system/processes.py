@@ -60,13 +60,13 @@ class JobProcesses:
         self.runners.connect(poller, feed, self.starter.child_ended)
         self.adopted.connect(poller, feed)
 
-    def start(self, start: StartVerb) -> events.Event:
+    def start(self, start: StartVerb) -> events.KeeperEvent:
         """Start an attempt: run its program, or watch the process of a guest."""
         if start.guest is not None:
             return self.adopted.begin(start)
         return self.starter.spawn(start)
 
-    def reap(self) -> Iterator[events.Event]:
+    def reap(self) -> Iterator[events.KeeperEvent]:
         """Reap every child that has ended."""
         while True:
             try:

@@ -79,7 +79,7 @@ class Starter:
         self._poller = poller
         self._feed = feed
 
-    def spawn(self, start: StartVerb, *, forked: bool = False) -> events.Event:
+    def spawn(self, start: StartVerb, *, forked: bool = False) -> events.KeeperEvent:
         """Start the program, by a forked child where the direct way might hang.
 
         If this raises, no process was started.
@@ -103,7 +103,7 @@ class Starter:
             self._runners.started(line, start, event.pid, event.ticks)
         return event
 
-    def hand_over(self, start: StartVerb, runner: int) -> events.Event:
+    def hand_over(self, start: StartVerb, runner: int) -> events.KeeperEvent:
         """Send a task to an idle runner; start another where that is not possible."""
         try:
             if self._writes_elsewhere(start):
@@ -257,7 +257,7 @@ def _size(path: str) -> int:
 
 def _not_spawned(
     start: StartVerb, error: CannotStart | CannotStartNow | OSError
-) -> events.Event:
+) -> events.KeeperEvent:
     """Tell whether the job or the machine is why nothing was started."""
     if isinstance(error, OSError) and is_of_machine(error):
         error = CannotStartNow(error)

@@ -23,7 +23,7 @@ _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_.-]*|[0-9]{0,3})\}")
 _ALL = "{}"
 _QUOTED = re.compile(r"\\.|'[^']*'?|\"(?:\\.|[^\"\\])*\"?", re.DOTALL)
 
-Values = dict[str, str]
+PlaceholderValues = dict[str, str]
 
 
 def check(texts: Iterable[str], request: Request, known_kinds: Iterable[str]) -> None:
@@ -85,7 +85,7 @@ def values_of(  # noqa: PLR0913 -- one for each fixed word
     params: Params,
     attempt: int | None = None,
     allocation: Allocation | None = None,
-) -> Values:
+) -> PlaceholderValues:
     """Return what the placeholders of a job stand for; what is not known is left."""
     return {
         **of_the_job(id, index, params),
@@ -96,7 +96,7 @@ def values_of(  # noqa: PLR0913 -- one for each fixed word
     }
 
 
-def of_the_job(id: int, index: int | None, params: Params) -> Values:
+def of_the_job(id: int, index: int | None, params: Params) -> PlaceholderValues:
     """Return what the placeholders of a name stand for."""
     values = {"id": str(id), **params}
     if index is not None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
-from grass.model.field_readers import Reader
+from grass.model.field_readers import FieldReader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.task_call import TaskCall, TaskForm, read_task
@@ -227,37 +227,37 @@ RERUNNABLE = tuple(
 """What an ended job can be given when it is run again, besides its command."""
 
 JOB_READERS = {
-    "require": Reader(read.request, read.WrittenAmounts, "request"),
-    "require_also": Reader(read.amounts, dict[str, Any], "request_also"),
-    "priority": Reader(read.priority),
-    "project": Reader(read.project),
-    "env": Reader(read.pairs, dict[str, str]),
-    "cwd": Reader(read.path("--cwd")),
-    "output": Reader(read.path("--output")),
-    "stderr": Reader(read.path("--stderr")),
-    "max_output": Reader(read.size, read.Bytes | str),
-    "after": Reader(read.texts, list[str] | None),
-    "begin_at": Reader(read.begin_at, str | None),
-    "time_limit_s": Reader(read.time_limit),
-    "limit_signal": Reader(signals.written_limit_signal),
-    "stdin": Reader(read.stdin),
-    "window": Reader(read.window, list[int] | None),
-    "grace_s": Reader(read.seconds("--grace")),
-    "retries": Reader(read.count("--retries")),
-    "backoff_s": Reader(read.seconds("--backoff")),
-    "retry_on": Reader(read.failures, list[str | int]),
-    "retry_lost": Reader(read.count("--retry-lost")),
-    "nice": Reader(read.count("--nice", read.LOWEST_CPU_PRIORITY)),
-    "shell_program": Reader(read.program("--shell")),
-    "at_most": Reader(read.at_least_one("--at-most")),
-    "max_fails": Reader(read.at_least_one("--max-fails")),
-    "labels": Reader(read.labels, list[str] | None),
-    "pool": Reader(read.pool),
-    "gpu_model": Reader(read.gpu_model),
-    "policy": Reader(read.policy, str | None),
-    "enforce": Reader(read.enforcement, str | None),
-    "job_type": Reader(read.job_type),
-    "task": Reader(read_task, TaskForm | None),
+    "require": FieldReader(read.request, read.WrittenAmounts, "request"),
+    "require_also": FieldReader(read.amounts, dict[str, Any], "request_also"),
+    "priority": FieldReader(read.priority),
+    "project": FieldReader(read.project),
+    "env": FieldReader(read.pairs, dict[str, str]),
+    "cwd": FieldReader(read.path("--cwd")),
+    "output": FieldReader(read.path("--output")),
+    "stderr": FieldReader(read.path("--stderr")),
+    "max_output": FieldReader(read.size, read.Bytes | str),
+    "after": FieldReader(read.texts, list[str] | None),
+    "begin_at": FieldReader(read.begin_at, str | None),
+    "time_limit_s": FieldReader(read.time_limit),
+    "limit_signal": FieldReader(signals.written_limit_signal),
+    "stdin": FieldReader(read.stdin),
+    "window": FieldReader(read.window, list[int] | None),
+    "grace_s": FieldReader(read.seconds("--grace")),
+    "retries": FieldReader(read.count("--retries")),
+    "backoff_s": FieldReader(read.seconds("--backoff")),
+    "retry_on": FieldReader(read.failures, list[str | int]),
+    "retry_lost": FieldReader(read.count("--retry-lost")),
+    "nice": FieldReader(read.count("--nice", read.LOWEST_CPU_PRIORITY)),
+    "shell_program": FieldReader(read.program("--shell")),
+    "at_most": FieldReader(read.at_least_one("--at-most")),
+    "max_fails": FieldReader(read.at_least_one("--max-fails")),
+    "labels": FieldReader(read.labels, list[str] | None),
+    "pool": FieldReader(read.pool),
+    "gpu_model": FieldReader(read.gpu_model),
+    "policy": FieldReader(read.policy, str | None),
+    "enforce": FieldReader(read.enforcement, str | None),
+    "job_type": FieldReader(read.job_type),
+    "task": FieldReader(read_task, TaskForm | None),
 }
 """By a field's name in a request: how it is read and checked."""
 

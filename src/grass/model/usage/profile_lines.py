@@ -11,7 +11,7 @@ import msgspec
 from grass.errors import UsageError
 from grass.model.field_readers import LONGEST_JOB_TYPE
 from grass.model.times import LATEST
-from grass.model.usage.profiles import MOST_SAMPLES, Profile, Sample, SampleEnd
+from grass.model.usage.profiles import MOST_SAMPLES, MeasuredRun, Profile, SampleEnd
 
 LARGEST_SIZE = 2**50
 MOST_MARKS = 40
@@ -68,7 +68,7 @@ def _profile(number: int, line: str) -> Profile:
     for name in ("job_type", "model"):
         if not getattr(read, name).isprintable():
             raise _wrong(number, f"`$.{name}` is no text that can be shown")
-    samples = [Sample(**msgspec.structs.asdict(one)) for one in read.samples]
+    samples = [MeasuredRun(**msgspec.structs.asdict(one)) for one in read.samples]
     runs = max(read.runs, len(samples))
     return Profile(read.job_type, read.model, samples, runs, read.failures)
 

@@ -15,7 +15,7 @@ SampleEnd = Literal["running", "succeeded", "failed", "out-of-memory"]
 """How far an attempt had come: one that failed may have needed more later."""
 
 
-class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
+class MeasuredRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one attempt used of a GPU, at most."""
 
     job: int
@@ -37,7 +37,7 @@ class Profile(msgspec.Struct, omit_defaults=True):
     job_type: str
     model: str
     """The name of the GPU; empty: it tells none."""
-    samples: list[Sample] = []
+    samples: list[MeasuredRun] = []
     """The last ones, the oldest first."""
     runs: int = 0
     """How many attempts were measured, those that are forgotten included."""

@@ -27,7 +27,7 @@ class Wanted(msgspec.Struct, frozen=True):
     events: bool = False
 
 
-class Found(msgspec.Struct):
+class ChangedRows(msgspec.Struct):
     """What was read, all of it of one commit."""
 
     newest: int
@@ -42,9 +42,9 @@ class Found(msgspec.Struct):
     """How many more changes of jobs there were."""
 
 
-def read_changes(store: Store, wanted: Wanted) -> Found:
+def read_changes(store: Store, wanted: Wanted) -> ChangedRows:
     """Read what has changed."""
-    found = Found(store.last_event())
+    found = ChangedRows(store.last_event())
     if wanted.overview:
         found.picture = picture(store, None, members=False, running=FOLLOWED_RUNNING)
     if found.newest > wanted.after and (wanted.jobs or wanted.events):

@@ -17,7 +17,7 @@ from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.queries.cluster_documents import ForgottenNames
 from grass.queries.documents import DevicesReply, JsonObject, json_bytes
-from grass.queries.feed.changed_jobs import Found, Wanted, read_changes
+from grass.queries.feed.changed_jobs import ChangedRows, Wanted, read_changes
 from grass.queries.feed.device_readings import DeviceReadings
 from grass.queries.feed.followers import Follower, frame, resync
 from grass.queries.feed.job_topics import documents, is_job_topic
@@ -199,7 +199,7 @@ class Feed:
             if OVERVIEW in of_class and OVERVIEW in follower.topics:
                 follower.show(OVERVIEW, of_class[OVERVIEW], found.newest)
 
-    async def _frames(self, viewer: Viewer, found: Found) -> dict[str, bytes]:
+    async def _frames(self, viewer: Viewer, found: ChangedRows) -> dict[str, bytes]:
         """Return the frames of a class of viewers, and the overview's document."""
         frames = await self._journal_frames(viewer, found, found.newest)
         if found.picture is not None:
@@ -212,7 +212,7 @@ class Feed:
         return await self._presenter.overview(viewer, self._facts, picture, queues)
 
     async def _journal_frames(
-        self, viewer: Viewer, found: Found, seq: int
+        self, viewer: Viewer, found: ChangedRows, seq: int
     ) -> dict[str, bytes]:
         """Return the frames of what happened, where something has."""
         frames: dict[str, bytes] = {}
@@ -262,7 +262,7 @@ class Feed:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
 
-def _owners(found: Found) -> set[str]:
+def _owners(found: ChangedRows) -> set[str]:
     """Return the owners of all jobs that are shown."""
     shown: list[JobDetails] = list(found.jobs)
     if found.picture is not None:

@@ -37,7 +37,7 @@ RECENT_S = 600.0
 MOST_NOTED = 64
 """When so many attempts are noted, and twice those that ran, others are forgotten."""
 
-Ask = Callable[[ReadBlob], None]
+AskForBlob = Callable[[ReadBlob], None]
 CreateTask = Callable[[Coroutine[Any, Any, None]], object]
 Fetched = Callable[[str, str], None]
 """Called with an attempt, and why it cannot have its blobs; empty: it has them."""
@@ -50,7 +50,7 @@ class BlobFiles:
         self,
         place: tuple[str, int | None],
         is_running: Callable[[str], bool],
-        ask: Ask,
+        ask: AskForBlob,
         create_task: CreateTask,
         fetched: Fetched,
     ) -> None:

@@ -21,7 +21,7 @@ log = EventLog(__name__)
 LOOK_S = 2.0
 """How long names of processes are looked for."""
 
-Names = dict[int, tuple[str, str]]
+ProcessNames = dict[int, tuple[str, str]]
 """What processes run and whose they are, by pid."""
 
 
@@ -57,7 +57,7 @@ class DeviceReader:
         return [use_of(one, sample, names) for one in sample.gpus]
 
 
-def use_of(reading: GpuReading, sample: Sample, names: Names) -> GpuUse:
+def use_of(reading: GpuReading, sample: Sample, names: ProcessNames) -> GpuUse:
     """Return a GPU with those who are on it."""
     attempts = {
         name: held
@@ -82,7 +82,7 @@ def use_of(reading: GpuReading, sample: Sample, names: Names) -> GpuUse:
     )
 
 
-def _user(process: GpuProcess, owners: dict[int, str], names: Names) -> GpuUser:
+def _user(process: GpuProcess, owners: dict[int, str], names: ProcessNames) -> GpuUser:
     program, owner = names.get(process.pid, ("", ""))
     return GpuUser(
         process.pid,
@@ -94,7 +94,7 @@ def _user(process: GpuProcess, owners: dict[int, str], names: Names) -> GpuUser:
     )
 
 
-async def _named(pids: set[int]) -> Names:
+async def _named(pids: set[int]) -> ProcessNames:
     """Look up processes; nothing is known of them if that takes too long."""
     loop = asyncio.get_running_loop()
     try:
@@ -105,6 +105,6 @@ async def _named(pids: set[int]) -> Names:
         return {}
 
 
-def _looked_up(pids: set[int]) -> Names:
+def _looked_up(pids: set[int]) -> ProcessNames:
     found = {pid: program_and_owner(pid) for pid in pids}
     return {pid: named for pid, named in found.items() if named is not None}

@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 NOT_THERE = "the task host does not listen"
 TOO_MUCH = "the broker sends more than there is room for"
 
-Answer = Callable[[TaskBytes | TaskBytesTaken], None]
+SendBytes = Callable[[TaskBytes | TaskBytesTaken], None]
 
 
 class TaskChannels:
@@ -31,7 +31,7 @@ class TaskChannels:
         self,
         folder: str,
         is_running: Callable[[str], bool],
-        answer: Answer,
+        answer: SendBytes,
         begin: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         """`folder` has the sockets; `begin` is a task group's `create_task`."""
@@ -95,7 +95,7 @@ class TaskChannels:
 class _Channel:
     """One channel: what waits for the host, and how much the broker has room for."""
 
-    def __init__(self, number: int, answer: Answer) -> None:
+    def __init__(self, number: int, answer: SendBytes) -> None:
         self.number = number
         self._answer = answer
         self._waiting: deque[bytes] = deque()

@@ -13,7 +13,7 @@ from grass.broker.core.workers import queue_views, registry, units
 from grass.errors import NotFound, Refused, UsageError
 from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.jobs.spec import given
-from grass.model.journal import Kind
+from grass.model.journal import EventKind
 from grass.model.queue import Queue, View
 from grass.model.resources import Request, check_name
 from grass.model.worker import Worker
@@ -200,7 +200,7 @@ def set_paused(state: State, call: SetPaused) -> Done:
         state.scheduler.set_queue_paused(queue.name, paused=call.paused)
     if call.paused:
         prefetch.recall_all(state, call.queue)
-    kind: Kind = "paused" if call.paused else "resumed"
+    kind: EventKind = "paused" if call.paused else "resumed"
     state.note_by(call.actor, kind, queue=call.queue)
     return Done(changed=changed, warnings=_still_paused(state, call))
 

@@ -15,7 +15,7 @@ from grass.broker.core.pools.requests import (
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
-from grass.model.journal import Kind
+from grass.model.journal import EventKind
 from grass.model.pools import Pilot, Pool
 from grass.model.resources import check_name
 
@@ -46,7 +46,7 @@ def set_paused(state: State, call: SetPoolPaused) -> Done:
     pool = find(state, call.name)
     change = asking.pause if call.paused else asking.resume
     changed = change(state.pools, pool)
-    event: Kind = "pool-paused" if call.paused else "pool-resumed"
+    event: EventKind = "pool-paused" if call.paused else "pool-resumed"
     state.note_by(call.actor, event, name=pool.name)
     return Done(changed=changed)
 

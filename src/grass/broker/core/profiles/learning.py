@@ -8,7 +8,7 @@ attempt on GPUs of several models.
 from msgspec.structs import replace
 
 from grass.broker.core.profiles.prediction import predicted
-from grass.broker.core.profiles.profile_memory import ENOUGH_FAILURES, Key
+from grass.broker.core.profiles.profile_memory import ENOUGH_FAILURES, ProfileKey
 from grass.broker.core.state import State
 from grass.link.messages import Exited, ProfileNoted
 from grass.model.amount_text import WHOLE
@@ -20,7 +20,7 @@ from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.resources import GPU_KINDS
 from grass.model.usage.attempt_usage import ResourceUse
-from grass.model.usage.profiles import Profile, Sample
+from grass.model.usage.profiles import MeasuredRun, Profile
 
 NEARLY_ALL = 0.9
 """An attempt with this part of a GPU's memory could not have had much more."""
@@ -52,7 +52,7 @@ def ended(
     elif message.cause == OUT_OF_GPU_MEMORY:
         peak = max(reserved(attempt), peak or 0)
         ran_s = message.ran_s or 0.0
-        sample = Sample(job.id, state.now_us, peak, ran_s, end="out-of-memory")
+        sample = MeasuredRun(job.id, state.now_us, peak, ran_s, end="out-of-memory")
         put(state, _counted(state.profiles.with_sample(*key, sample)))
     elif end is JobState.SUCCEEDED and peak is not None:
         _add(state, key, _sample(state, job, attempt, message, peak))
@@ -70,7 +70,9 @@ def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> No
         _give_up(state, key)
         return
     to_peak_s, at = message.to_peak_s, state.now_us
-    sample = Sample(job.id, at, message.memory, message.ran_s, to_peak_s, "running")
+    sample = MeasuredRun(
+        job.id, at, message.memory, message.ran_s, to_peak_s, "running"
+    )
     _add(state, key, sample)
     state.batch.moved.add(job.id)
 
@@ -100,7 +102,7 @@ def is_known(state: State, job: int, job_type: str) -> bool:
     return known is not None and predicted(known.samples) is not None
 
 
-def _give_up(state: State, key: Key) -> None:
+def _give_up(state: State, key: ProfileKey) -> None:
     """Let no job wait any more for an attempt that does not tell what is needed."""
     known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
     if known.failures < ENOUGH_FAILURES:
@@ -109,8 +111,8 @@ def _give_up(state: State, key: Key) -> None:
 
 def _sample(
     state: State, job: Job, attempt: Attempt, message: Exited, peak: int
-) -> Sample:
-    return Sample(
+) -> MeasuredRun:
+    return MeasuredRun(
         job.id,
         state.now_us,
         peak,
@@ -121,7 +123,7 @@ def _sample(
 
 
 def _failed(
-    state: State, key: Key, job: Job, message: Exited, peak: int | None
+    state: State, key: ProfileKey, job: Job, message: Exited, peak: int | None
 ) -> None:
     """Learn that a type needs at least what an attempt used that did not succeed."""
     known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
@@ -133,7 +135,7 @@ def _failed(
         return
     if peak:
         ran_s = message.ran_s or 0.0
-        sample = Sample(job.id, state.now_us, peak, ran_s, end="failed")
+        sample = MeasuredRun(job.id, state.now_us, peak, ran_s, end="failed")
         known = state.profiles.with_sample(*key, sample)
     put(state, _counted(known))
 
@@ -143,7 +145,7 @@ def _counted(profile: Profile) -> Profile:
     return replace(profile, failures=profile.failures + 1)
 
 
-def _add(state: State, key: Key, sample: Sample) -> None:
+def _add(state: State, key: ProfileKey, sample: MeasuredRun) -> None:
     """Keep a sample that tells what the type needs."""
     put(state, replace(state.profiles.with_sample(*key, sample), failures=0))
 

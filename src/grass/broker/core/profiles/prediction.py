@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from grass.model.amount_text import WHOLE, amount_text
 from grass.model.amounts import GIB
-from grass.model.usage.profiles import Sample
+from grass.model.usage.profiles import MeasuredRun
 
 MIB = 2**20
 LEAST_MARGIN = 256 * MIB
@@ -44,7 +44,7 @@ class Prediction(NamedTuple):
         return -(-self.memory * WHOLE // GIB)
 
 
-def predicted(samples: Sequence[Sample]) -> Prediction | None:
+def predicted(samples: Sequence[MeasuredRun]) -> Prediction | None:
     """Return what the next attempt is given; None: nothing is known."""
     if not any(one.end in _COMPLETE for one in samples):
         return None
@@ -56,7 +56,7 @@ def predicted(samples: Sequence[Sample]) -> Prediction | None:
     return found
 
 
-def _of_peaks(samples: Sequence[Sample]) -> Prediction:
+def _of_peaks(samples: Sequence[MeasuredRun]) -> Prediction:
     peaks = sorted(one.peak for one in samples)
     base = _cheapest(peaks)
     spread = max(0, _percentile(peaks, 0.99) - base)
@@ -88,7 +88,7 @@ def _percentile(numbers: Sequence[int], part: float) -> int:
     return numbers[max(0, math.ceil(part * len(numbers)) - 1)]
 
 
-def _lower_bound(samples: Sequence[Sample]) -> Prediction | None:
+def _lower_bound(samples: Sequence[MeasuredRun]) -> Prediction | None:
     """Return what is needed after attempts that had too little, unless one had more."""
     short = [one for one in samples if one.end == "out-of-memory"]
     if not short:
@@ -102,7 +102,7 @@ def _lower_bound(samples: Sequence[Sample]) -> Prediction | None:
     return Prediction(int(worst.peak * AFTER_OUT_OF_MEMORY), why)
 
 
-def _of_growth(samples: Sequence[Sample]) -> Prediction | None:
+def _of_growth(samples: Sequence[MeasuredRun]) -> Prediction | None:
     """Follow the curve of a type whose memory keeps growing with time."""
     longest = max(samples, key=lambda one: one.ran_s)
     slope = growth(longest)
@@ -119,7 +119,7 @@ def _of_growth(samples: Sequence[Sample]) -> Prediction | None:
     return Prediction(int(memory + margin), why, grows=True)
 
 
-def growth(sample: Sample) -> float | None:
+def growth(sample: MeasuredRun) -> float | None:
     """Return by how many bytes a second memory grew to the end; None: it did not.
 
     Two spans must have grown: from a quarter of the time to the half, and from there

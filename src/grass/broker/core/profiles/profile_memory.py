@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from grass.broker.core.profiles.prediction import Prediction, predicted
 from grass.model.amounts import LARGEST
-from grass.model.usage.profiles import MOST_SAMPLES, Profile, Sample
+from grass.model.usage.profiles import MOST_SAMPLES, MeasuredRun, Profile
 
 ENOUGH_FAILURES = 2
 """After so many in a row jobs do not wait any more for a profile of the type."""
 WHOLE_DEVICE = LARGEST
 """The amount of a type that could not be measured: a GPU each, without waiting."""
 
-Key = tuple[str, str]
+ProfileKey = tuple[str, str]
 
 
 class Profiles:
@@ -41,11 +41,11 @@ class Profiles:
         """Replace what is known of a type on one model."""
         self._by_type.setdefault(profile.job_type, {})[profile.model] = profile
 
-    def remove(self, job_type: str) -> list[Key]:
+    def remove(self, job_type: str) -> list[ProfileKey]:
         """Forget a type; return the keys of its profiles."""
         return [(job_type, model) for model in self._by_type.pop(job_type, {})]
 
-    def with_sample(self, job_type: str, model: str, sample: Sample) -> Profile:
+    def with_sample(self, job_type: str, model: str, sample: MeasuredRun) -> Profile:
         """Return a profile with one more sample, which replaces that of its job."""
         known = self.of(job_type).get(model) or Profile(job_type, model)
         others = [one for one in known.samples if not _is_replaced(one, sample)]
@@ -77,5 +77,5 @@ def reasoned(profile: Profile) -> Prediction | str:
     return "an attempt ended before it was measured: the next is measured, alone"
 
 
-def _is_replaced(one: Sample, later: Sample) -> bool:
+def _is_replaced(one: MeasuredRun, later: MeasuredRun) -> bool:
     return one.job == later.job and one.end == "running"

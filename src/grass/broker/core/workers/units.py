@@ -26,7 +26,7 @@ from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import amount_texts
 from grass.model.gpu_details import found_gpus
-from grass.model.journal import Kind
+from grass.model.journal import EventKind
 from grass.model.resources import Capacity
 from grass.model.worker import FoundUnits, Worker
 
@@ -156,7 +156,7 @@ def set_drained(state: State, call: SetUnitDrained) -> Done:
     for kind in _TOGETHER.get(call.kind, (call.kind,)):
         if call.unit in known.get(kind, {}):
             _set_drained(state, worker, kind, call.unit, drained=call.drained)
-    event: Kind = "drained" if call.drained else "undrained"
+    event: EventKind = "drained" if call.drained else "undrained"
     unit = f"{call.kind}:{call.unit}"
     done = _changed(state, worker, call.actor, event, {"unit": unit})
     done.changed = before != call.drained
@@ -172,7 +172,7 @@ def set_worker_drained(state: State, call: SetWorkerDrained) -> Done:
     if call.drained:
         held = (one.job for one in state.attempts_on(worker.id))
         prefetch.recall(state, [job for job in held if job in state.prefetched.sent])
-    event: Kind = "drained" if call.drained else "undrained"
+    event: EventKind = "drained" if call.drained else "undrained"
     done = _changed(state, worker, call.actor, event, {"name": worker.name})
     done.changed = before != call.drained
     return done
@@ -192,7 +192,7 @@ def _origin(worker: Worker, kind: str, name: str) -> str:
 
 
 def _changed(
-    state: State, worker: Worker, actor: str, event: Kind, facts: dict[str, object]
+    state: State, worker: Worker, actor: str, event: EventKind, facts: dict[str, object]
 ) -> Done:
     state.batch.changes.workers[worker.id] = worker
     publish(state, worker)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
     Cell = Callable[[Document, datetime], str]
-    Key = Callable[[Document], Any]
+    SortKey = Callable[[Document], Any]
 
 DEFAULT = (
     *("id", "state", "queue", "name", "owner", "worker", "units", "time"),
@@ -63,7 +63,7 @@ class Column:
         name: str,
         about: str,
         cell: Cell,
-        key: Key | None = None,
+        key: SortKey | None = None,
         *,
         tells_usage: bool = False,
     ) -> None:
@@ -161,7 +161,7 @@ def _ran(job: Document, now: datetime) -> str:
     return "" if took is None else brief(took)
 
 
-def _span_key(start: str, end: str) -> Key:
+def _span_key(start: str, end: str) -> SortKey:
     return lambda job: between(job[start], job[end], utc_now())
 
 
@@ -177,7 +177,7 @@ def _moment(name: str, about: str, field: str) -> Column:
     return Column(name, about, lambda job, _: local(job.get(field)), _field(field))
 
 
-def _field(name: str) -> Key:
+def _field(name: str) -> SortKey:
     return lambda job: job.get(name)
 
 

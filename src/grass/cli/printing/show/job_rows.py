@@ -12,7 +12,7 @@ from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.show import array_rows
 from grass.cli.printing.show.columns import held_units
 from grass.cli.printing.styled import Styled
-from grass.cli.printing.table import Fit, Row, Span, lines
+from grass.cli.printing.table import Fit, Span, TableRow, lines
 from grass.cli.printing.wording import ENDED_STATES, TINTS, reason, state, units
 
 TYPE_CHECKING = False
@@ -62,11 +62,11 @@ class JobTable:
             return wanted.columns
         return [column for column in wanted.columns if column.name != "reason"]
 
-    def _row(self, row: Document, columns: Sequence[Column]) -> Row:
+    def _row(self, row: Document, columns: Sequence[Column]) -> TableRow:
         self._count(row)
         cells = [self._cell(column, row) for column in columns]
         ended = row["state"] in ENDED_STATES
-        shown = Row(cells, tint="dim" if ended else "")
+        shown = TableRow(cells, tint="dim" if ended else "")
         if self._drawn:
             if told := _below(row):
                 shown.below = Styled((told, "dim" if ended else "yellow"))
@@ -74,7 +74,7 @@ class JobTable:
                 self._span(shown, row, [column.name for column in columns])
         return shown
 
-    def _span(self, shown: Row, row: Document, names: list[str]) -> None:
+    def _span(self, shown: TableRow, row: Document, names: list[str]) -> None:
         """Draw an array's bar for its state, and its counts over the last columns."""
         since, first = str(shown[names.index("time")]), names.index("worker")
         span = Span(*array_rows.told(row, since, in_a_row(row)))
@@ -100,7 +100,7 @@ class JobTable:
         for one, count in row.get("members", {row["state"]: 1}).items():
             self.covered[one] = self.covered.get(one, 0) + count
 
-    def _laid_out(self, columns: list[Column], rows: list[Row]) -> list[str]:
+    def _laid_out(self, columns: list[Column], rows: list[TableRow]) -> list[str]:
         if self._usual:
             columns = self._without_alike(columns, rows)
         if self._drawn:
@@ -112,7 +112,9 @@ class JobTable:
         fit = Fit(firm, spare if self._usual else ())
         return lines([one.header for one in columns], rows, self._screen, None, fit)
 
-    def _without_alike(self, columns: list[Column], rows: list[Row]) -> list[Column]:
+    def _without_alike(
+        self, columns: list[Column], rows: list[TableRow]
+    ) -> list[Column]:
         """Leave out columns that say the same of all jobs, or nothing of any."""
         left = columns
         for column in columns:
@@ -133,7 +135,7 @@ def _special_units(row: Document) -> str:
     return units({k: v for k, v in held.items() if k not in ("cpu", "ram")} or held)
 
 
-def _join_reasons(rows: list[Row], branch: str) -> None:
+def _join_reasons(rows: list[TableRow], branch: str) -> None:
     """Leave a reason only below the last of the rows in a run that have it."""
     alike = 0
     for row, after in zip(rows, [*rows[1:], None], strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grass.cli.printing.page import Page, Part
+from grass.cli.printing.page import Page, Section
 from grass.cli.printing.show import summary
 from grass.cli.printing.show.job_rows import JobTable
 from grass.cli.printing.show.unit_bars import folded_lines, worker_lines
@@ -27,7 +27,9 @@ def overview_page(wanted: ShowOptions, document: Document, screen: Screen) -> Pa
     above = []
     if "workers" in document:
         workers = document["workers"]
-        above.append(Part(worker_lines(workers, screen), folded_lines(workers, screen)))
+        above.append(
+            Section(worker_lines(workers, screen), folded_lines(workers, screen))
+        )
     if "queues" in document:
         above.append(_queues(document["queues"], screen))
     table = JobTable(
@@ -53,7 +55,7 @@ def listing_page(wanted: ShowOptions, document: Document, screen: Screen) -> Pag
 
 
 def _page(
-    above: list[Part], table: JobTable, foot: list[Styled], screen: Screen
+    above: list[Section], table: JobTable, foot: list[Styled], screen: Screen
 ) -> Page:
     return Page(
         above,
@@ -84,7 +86,7 @@ def left_out(totals: Mapping[str, int], covered: Mapping[str, int]) -> list[Styl
     return [Styled((f"and {number} more: {', '.join(told)} (`--all` shows them)", ""))]
 
 
-def _queues(queues: list[Document], screen: Screen) -> Part:
+def _queues(queues: list[Document], screen: Screen) -> Section:
     busy = ", ".join(
         f"{queue['name']} {queue['running']} running {queue['waiting']} waiting"
         + (" (paused)" if queue["paused"] else "")
@@ -92,4 +94,4 @@ def _queues(queues: list[Document], screen: Screen) -> Part:
     )
     folded = Styled(("queues", "bold"), (f"  {busy}", ""))
     table = lines(summary.QUEUES, summary.queue_rows(queues), screen)
-    return Part(table, [screen.line(folded)])
+    return Section(table, [screen.line(folded)])

@@ -78,7 +78,7 @@ class Overview:
             yield one["id" if part == "jobs" else "name"]
 
 
-class JobList:
+class JobsView:
     """Some jobs."""
 
     def __init__(self, wanted: ShowOptions) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 
 
-class ProcessState:
+class ProcessAllocations:
     """The allocations of one process."""
 
     def __init__(self) -> None:
@@ -107,5 +107,5 @@ class ProcessState:
             self._before.clear()
 
 
-state = ProcessState()
+state = ProcessAllocations()
 """That of this process."""

@@ -37,7 +37,7 @@ _LONGEST_PAUSE_S = 0.5
 _PAGE = 1000
 
 
-class Session:
+class BrokerSession:
     """The connection to one broker."""
 
     heard_version: str | None = None
@@ -281,8 +281,8 @@ class Session:
     def _note_version(self, connection: HttpConnection) -> None:
         version = connection.headers.get("grass-version")
         if version is not None:
-            self.daemon_version = Session.heard_version = version
-            Session.heard_from = self.peer
+            self.daemon_version = BrokerSession.heard_version = version
+            BrokerSession.heard_from = self.peer
 
     def _interrupted(self) -> NoDaemon:
         return NoDaemon(
