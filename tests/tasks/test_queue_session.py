@@ -1,5 +1,6 @@
 """Tasks of a program as jobs of a broker, with a real daemon."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import grass
 from grass.errors import Unreachable, UsageError
+from grass.tasks.queue_options import QueueOptions
 from grass.verbs.calling import Caller
 from tests.machines.programs import Program
 from tests.support.fifo import Fifo
@@ -85,6 +87,52 @@ def test_tasks_are_jobs_with_names_priorities_and_results(
     assert program.result() == ("[0, 1, 8, 27, 64, (6, True), None]\nno True\nTrue\n")
     jobs = [one for one in home.client.jobs() if one["name"] == "fit"]
     assert {(one["state"], one["priority"]) for one in jobs} == {("succeeded", 3)}
+
+
+def test_options_of_jobs_are_those_of_enqueue(
+    home: GrassHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    home.ok("create-queue", "night")
+    first = grass.enqueue(["true"], name="first")
+
+    async def main() -> Any:
+        async with grass.open_waitgroup() as wg:
+            asks = wg.options(after=[first], priority=2, name="told", retries=7)
+            asks.submit(grass.Cores(1), os.getcwd)
+        return wg.results
+
+    options: dict[str, Any] = {"queue": "night", "project": "thesis", "cwd": tmp_path}
+    found = grass.run_combine(main, broker=True, **options)
+    assert found == [str(tmp_path)]
+    (job,) = [one for one in home.client.jobs() if one["name"] == "told"]
+    assert (job["queue"], job["project"]) == ("night", "thesis")
+    assert (job["priority"], job["retries"]) == (2, 7)
+    assert job["after"] == [f"{first.id}:succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"gpu": 1}, "`gpu=` is no option of a task: it asks by its resource"),
+        ({"begin": "whenever"}, "whenever"),
+        ({"queues": "night"}, "there is no option `queues`: there are name, pers"),
+        ({"broker": "x:1"}, "there is no option `broker`"),
+    ],
+)
+def test_options_that_are_none_are_refused_at_once(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises((UsageError, TypeError), match=said):
+        QueueOptions({}).changed(**options)
+
+
+def test_options_of_jobs_are_for_tasks_that_are_jobs() -> None:
+    async def main() -> None:
+        pass
+
+    with pytest.raises(TypeError, match="there is no option `queue`"):
+        grass.run_combine(main, [], grass.Cores(1), queue="night")
 
 
 HELD = """

@@ -46,7 +46,7 @@ def run_combine(
     own daemon, each task is a job there instead, which outlives the program. `backend`
     is `asyncio` or `trio`. In a program that runs an event loop already it returns what
     has to be awaited. `reschedule`, `persistent` and `temporary_err` are as for
-    `options` of a wait-group.
+    `options` of a wait-group; with `broker` so are options of jobs, as `queue="night"`.
     """
     if current.get() is not None:
         raise UsageError(
@@ -59,7 +59,7 @@ def run_combine(
         where: Machines | Queue = Machines(addresses, has)
     else:
         where = Queue(broker, addresses, has)
-    main = partial(_main, subtasks, Options().changed(**options), where)
+    main = partial(_main, subtasks, where.options().changed(**options), where)
     if _is_in_loop():
         return _run_in_loop(main, where)
     loop = chosen_backend(backend)
@@ -102,6 +102,10 @@ class Machines:
 
             check_addresses(self._addresses, rpw)
 
+    def options(self) -> Options:
+        """Return the options of tasks that are given none."""
+        return Options()
+
     def block(self) -> ProgramBlock:
         """Return what holds the units of this machine."""
         return ProgramBlock(self._rpw)
@@ -141,6 +145,12 @@ class Queue:
                 "`rpw` is what a program has itself: a job gets what it asks for",
                 "leave it out with `broker`",
             )
+
+    def options(self) -> Options:
+        """Return the options of tasks that are given none; those of jobs are some."""
+        from grass.tasks.queue_options import QueueOptions
+
+        return QueueOptions({})
 
     def block(self) -> nullcontext[ProgramUnits]:
         """Return what holds nothing: the jobs hold their units themselves."""

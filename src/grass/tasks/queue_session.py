@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from math import isinf
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,14 +20,14 @@ import anyio.to_thread
 from grass.client.connection import Broken
 from grass.client.id_ranges import as_ranges, in_words
 from grass.client.long_calls import follow_events
-from grass.errors import GrassError, NotFound, UsageError
-from grass.model.amounts import decimal_number
-from grass.resource import ZERO, WTime, counted, own_parts
+from grass.errors import GrassError, NotFound
+from grass.resource import ZERO
 from grass.tasks.core.task_units import Start
 from grass.tasks.neighbours import with_neighbours
 from grass.tasks.program_units import ProgramUnits
+from grass.tasks.queue_options import QueueOptions, check_counted
 from grass.tasks.session import Session
-from grass.tasks.task import TRIES, Task
+from grass.tasks.task import Task
 from grass.verbs.calling import Caller, CallThread
 from grass.verbs.packing import pack_arguments, pack_function, unpacked
 from grass.verbs.task_jobs import TaskCall, enqueue_tasks, read_result
@@ -107,7 +106,8 @@ class QueueSession(Session):
     ) -> Task:
         """Have a task enqueued; a coroutine function without a request runs here."""
         task = Task(owner, options, function, args, more)
-        fields = _fields(task, res)
+        assert isinstance(options, QueueOptions)
+        fields = options.fields_for(res)
         self._count += 1
         task.number = self._count
         if task.is_async and not res.parts:
@@ -120,7 +120,7 @@ class QueueSession(Session):
 
     def check(self, res: Resource) -> None:
         """Refuse what cannot go through a broker."""
-        _check_own(res)
+        check_counted(res)
 
     def drop(self, task: Task) -> None:
         """Forget a task that nobody waits for."""
@@ -306,32 +306,3 @@ def _cancel(client: Caller, jobs: list[int]) -> None:
         if half:
             _cancel(client, jobs[:half])
             _cancel(client, jobs[half:])
-
-
-def _fields(task: Task, res: Resource) -> Document:
-    """Return what a task asks for, as the document of its job has it."""
-    _check_own(res)
-    fields: Document = {"priority": task.options.priority}
-    if task.options.name:
-        fields["name"] = task.options.name
-    request = {kind: decimal_number(amount) for kind, amount in counted(res)}
-    if request:
-        fields["require"] = request
-    limit = own_parts(res).get("WTime")
-    known = limit.known() if isinstance(limit, WTime) else None
-    if known is not None and not isinf(known.T):
-        fields["time_limit_s"] = known.T
-    if task.options.reschedule and task.options.persistent:
-        again = TRIES - 1
-        fields |= {"retries": again, "retry_on": ["signal"], "retry_lost": again}
-    return fields
-
-
-def _check_own(res: Resource) -> None:
-    for part in own_parts(res).values():
-        if not isinstance(part, WTime):
-            raise UsageError(
-                f"`{part!r}` is asked in the program that made it, so a task that wants"
-                " it cannot go through a broker",
-                "declare it there by kind and amount, and ask for `Kind(name, amount)`",
-            )

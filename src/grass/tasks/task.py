@@ -11,7 +11,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from grass.resource import WTime
@@ -64,13 +64,18 @@ class Options:
 
     def changed(self, **changes: Any) -> Options:  # noqa: ANN401
         """Return the same options but for some; refuse what is none."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        unknown = changes.keys() - known.keys()
+        known = {name: getattr(self, name) for name in Options.__slots__}
+        self.check(changes, tuple(known))
+        return Options(**{**known, **changes})
+
+    @staticmethod
+    def check(changes: Iterable[str], known: tuple[str, ...]) -> None:
+        """Refuse names that are no options."""
+        unknown = set(changes).difference(known)
         if unknown:
             raise TypeError(
                 f"there is no option `{min(unknown)}`: there are {', '.join(known)}"
             )
-        return Options(**{**known, **changes})
 
 
 class Task:

@@ -96,7 +96,9 @@ class WaitGroup(Submitting):
 
         `reschedule=False` runs nothing twice, `persistent=False` nothing whose process
         has died, `temporary_err=(Error,)` runs again what raises one of these;
-        `priority=1` goes before 0; `name=` is another name in messages.
+        `priority=1` goes before 0; `name=` is another name in messages. Where tasks are
+        jobs of a broker, all options of `enqueue` but those that state a request are
+        some: `queue=`, `project=`, `after=[job]`, `output=`.
         """
         return Submitting(self, self._options.changed(**options))
 

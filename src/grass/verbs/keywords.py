@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
+from grass.cli.parsing import job_options
 from grass.cli.parsing.options import Values, scan
 from grass.errors import UsageError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grass.cli.parsing.options import Option
+    from grass.client.json_codec import Document
     from grass.verbs.selected import Selected
 
     Path = str | os.PathLike[str]
@@ -135,6 +137,12 @@ def as_values(
     values = Values()
     scan(options, as_words(given, none), 0, values)
     return values
+
+
+def job_fields(given: Mapping[str, object]) -> Document:
+    """Read keywords as what the document of a job has of them."""
+    values = as_values(job_options.OPTIONS, given)
+    return job_options.settings(values, values.text("queue"))
 
 
 def _option(name: str, value: object, none: str | None) -> list[str]:
