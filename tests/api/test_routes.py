@@ -18,8 +18,7 @@ from grass.link.messages import (
     Started,
     Stop,
 )
-from grass.model.jobs.spec import Spec
-from grass.queries.job_documents import SHOWN_AS_STORED
+from grass.model.jobs.spec import SHOWN_AS_STORED, Spec
 
 ONE: dict[str, Any] = {"jobs": [{"command": ["true"]}]}
 

@@ -12,7 +12,7 @@ from grass.cli.printing.styled import cells
 from grass.cli.printing.table import Screen, render
 from grass.cli.printing.wording import TINTS
 from grass.errors import UsageError
-from grass.queries.job_documents import SHOWN_AS_STORED
+from grass.model.jobs.spec import SHOWN_AS_STORED
 
 from .documents import Document, attempt, job
 

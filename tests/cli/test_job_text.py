@@ -12,12 +12,11 @@ from grass.errors import NeverFits, Refused, UsageError
 from tests.cli.documents import job
 from tests.docs.pages import ROOT, blocks
 
-KEYS = [option.key for option in OPTIONS]
 LINES = "for x in 1 2; do\n  echo 'it'\\''s' $x\ndone"
 
 
 def text_of(**fields: Any) -> JobText:
-    return JobText(document(**fields), KEYS)
+    return JobText(document(**fields), OPTIONS)
 
 
 def document(**fields: Any) -> dict[str, Any]:
@@ -176,8 +175,7 @@ def test_an_unknown_key_is_refused_with_the_nearest() -> None:
 
 
 def test_a_job_that_ended_has_only_what_can_be_given_anew() -> None:
-    keys = [option.key for option in CHANGES]
-    known = JobText(document(state="failed"), keys)
+    known = JobText(document(state="failed"), CHANGES)
     assert "\nafter = " not in known.text
     assert "\npriority = " in known.text
     with pytest.raises(UsageError, match="there is no `after`"):

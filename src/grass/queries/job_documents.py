@@ -15,7 +15,7 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import UNFINISHED, AttemptState, JobState
 from grass.model.jobs.placeholders import fill_command, values_of
-from grass.model.jobs.spec import Spec, asked_json
+from grass.model.jobs.spec import SHOWN_AS_STORED, Spec, asked_json
 from grass.model.jobs.task_call import shown_call
 from grass.model.resources import units_json
 from grass.model.times import rfc3339
@@ -28,23 +28,6 @@ from grass.queries.usage_documents import use_json
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
-SHOWN_AS_STORED = (
-    *(
-        "grace_s",
-        "time_limit_s",
-        "limit_signal",
-        "nice",
-        "shell_program",
-        "retries",
-        "backoff_s",
-    ),
-    *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
-    *("pool", "gpu_model", "policy", "enforce"),
-)
-"""Fields of a spec that are shown as they are.
-
-Any other is shown only where a function below does so: it may hold a secret.
-"""
 
 
 def job_document(

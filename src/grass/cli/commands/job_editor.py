@@ -17,7 +17,7 @@ from grass.errors import GrassError, Refused, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
     from grass.cli.parsing.options import Option, Values
@@ -41,7 +41,7 @@ class JobEditor:
         connect: Callable[[], Client],
         selector: str,
         states: Sequence[str],
-        options: Iterable[Option],
+        options: Sequence[Option],
     ) -> None:
         """Read a job, which these options can change in these states."""
         self._connect = connect
@@ -51,7 +51,7 @@ class JobEditor:
         self._id = int(job["id"])
         if job["state"] not in states:
             raise Refused(f"job {self._id} is {job['state']}", _step(job))
-        self._text = JobText(job, [one.key for one in options])
+        self._text = JobText(job, options)
         self._path = _write(self._text.text, self._id)
 
     def run(self, read: Read, send: Send) -> Document | None:

@@ -45,6 +45,7 @@ AFTER = Option(
 BEGIN = Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00 or +2h")
 HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00")
+SIGNAL = Option("--signal", "NAME@TIME", "send it this signal so long before the limit")
 WORKER = Option("--worker", "WORKER", "run it on this worker only")
 LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
 POOL = Option("--pool", "POOL", "run it on a worker of this pool only")
@@ -78,7 +79,7 @@ OPTIONS = (
     BEGIN,
     HOLD,
     TIME_LIMIT,
-    Option("--signal", "NAME@TIME", "send it this signal so long before the limit"),
+    SIGNAL,
     Option("--grace", "TIME", "how long after SIGTERM comes SIGKILL (default: 15s)"),
     RETRIES,
     Option("--backoff", "TIME", "pause before a retry; doubles with each one"),
@@ -118,6 +119,11 @@ def settings(values: Values, queue: str | None) -> Document:
         if values.has(key):
             fields[field] = read(values, key)
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def field_of(key: str) -> str:
+    """Return the field of a job that an option sets."""
+    return _FIELDS[key][0]
 
 
 def variables(texts: list[str]) -> dict[str, str]:

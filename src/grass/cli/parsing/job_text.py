@@ -12,48 +12,51 @@ from __future__ import annotations
 import shlex
 import tomllib
 
+from grass.cli.parsing.job_changes import NONE, Clearable
+from grass.cli.parsing.job_options import field_of
 from grass.cli.parsing.options import Option, Values
 from grass.config_file import line_of
 from grass.errors import GrassError, NeverFits, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from grass.client.json_codec import Document
 
-NONE = "none"
 _OPERATORS = frozenset("();<>|&")
 _ABOUT = {
     "command": "words as in a shell, or with shell = true a line for the shell",
     "priority": "the higher starts earlier",
     "require": "what it needs: {gpu = 0.5, ram = '8G'}",
-    "gpu_model": "only GPUs whose name this pattern matches: A100|H100; or none",
-    "policy": "spread or pack: which unit and worker of those that fit; or none",
     "time_limit": "90s, 45m, 2h, 1:30:00 or none",
     "signal": "USR1@60: a signal so long before the time limit; or none",
     "after": "jobs that must have ended: ['7', '9:failed', '3-5:any']",
     "begin": "not before 22:00, 2030-11-20T08:00, +2h; or none",
-    "worker": "the only worker that may run it; or none",
     "label": "labels that a worker must have",
-    "pool": "the only pool whose workers may run it; or none",
     "env": "variables to set; those that it has stay, and are not shown",
 }
+"""What is said of a key; of any other that can be taken away, what its option says."""
+_LEFT_OUT = ("type",)
+"""Keys that are not written: jobs show a type whether or not they were given one."""
 
 
 class JobText:
     """The text of one job, and the fields that a changed text asks for."""
 
-    def __init__(self, job: Document, keys: Iterable[str]) -> None:
-        """Write the keys of a job, given as the API's document."""
+    def __init__(self, job: Document, options: Sequence[Option]) -> None:
+        """Write what these options can change, given the job as the API's document."""
+        keys = [option.key for option in options]
         shown = _shown(job)
+        shown |= {key: value for key, value in _plain(job, options) if key not in shown}
+        about = {one.key: one.about for one in options if isinstance(one, Clearable)}
         known = [name for name in (*shown, "env") if name in keys]
         self._keys = ["command", "shell", *known]
         lines = [f"# Job {job['id']}, {job['state']}. Save and close to change it."]
         lines += ["# A line that is left as it is, or left out, changes nothing.", ""]
         for key in self._keys:
-            lines += _lines(key, shown.get(key))
+            lines += _lines(key, shown.get(key), _ABOUT.get(key) or about.get(key))
         self.text = "\n".join(lines) + "\n"
         self._before = tomllib.loads(self.text)
 
@@ -129,17 +132,21 @@ def _shown(job: Document) -> dict[str, Any]:
         "retries": job["retries"],
         "worker": job["wanted_worker"] or NONE,
         "label": job["labels"],
-        "pool": job.get("pool") or NONE,
-        "gpu_model": job.get("gpu_model") or NONE,
-        "policy": job.get("policy") or NONE,
     }
 
 
-def _lines(key: str, value: object) -> list[str]:
-    about = [f"# {_ABOUT[key]}"] if key in _ABOUT else []
+def _plain(job: Document, options: Iterable[Option]) -> Iterator[tuple[str, str]]:
+    """Return what can be taken away, as the document has it."""
+    for option in options:
+        if isinstance(option, Clearable) and option.key not in _LEFT_OUT:
+            yield option.key, job.get(field_of(option.key)) or NONE
+
+
+def _lines(key: str, value: object, about: str | None) -> list[str]:
+    above = [f"# {about}"] if about else []
     if key == "env":
-        return ["", *about, "[env]"]
-    return [*about, f"{key} = {_toml(value)}"]
+        return ["", *above, "[env]"]
+    return [*above, f"{key} = {_toml(value)}"]
 
 
 def _toml(value: object) -> str:

@@ -226,6 +226,29 @@ RERUNNABLE = tuple(
 )
 """What an ended job can be given when it is run again, besides its command."""
 
+SHOWN_AS_STORED = (
+    "grace_s",
+    "time_limit_s",
+    "limit_signal",
+    "nice",
+    "shell_program",
+    "retries",
+    "backoff_s",
+    "stdin",
+    "retry_on",
+    "retry_lost",
+    "labels",
+    "max_fails",
+    "pool",
+    "gpu_model",
+    "policy",
+    "enforce",
+)
+"""Fields that a job's document has as they are.
+
+Any other is shown only where `queries/job_documents.py` does so: it may hold a secret.
+"""
+
 JOB_READERS = {
     "require": FieldReader(read.request, read.WrittenAmounts, "request"),
     "require_also": FieldReader(read.amounts, dict[str, Any], "request_also"),
