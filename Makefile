@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux slurm \
-	chromium web-check gpu-test pictures web-test
+	postgres chromium web-check gpu-test pictures web-test
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -15,7 +15,7 @@ demo: $(INSTALLED)
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
-test: $(READY) tmux slurm chromium
+test: $(READY) tmux slurm postgres chromium
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
@@ -38,6 +38,14 @@ tmux:
 # tests start their own.
 slurm:
 	$(call debian,sbatch,slurmctld slurmd slurm-client munge)
+
+# The PostgreSQL that stores are tested with. The package would make a database server of
+# its own and start it: the tests start theirs.
+postgres:
+	@test -e /etc/postgresql-common/createcluster.conf || test "$$(id -u)" != 0 \
+	|| { mkdir -p /etc/postgresql-common \
+	&& echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf; }
+	$(call debian,pg_ctlcluster,postgresql)
 
 # The browser of the dashboard's tests. The shell without windows is a third of the whole
 # browser, to load and to run.

@@ -178,6 +178,14 @@ class LeadLost(StorageError):
     status = 503
 
 
+class NoDatabase(StorageError):
+    """The database cannot be reached, or cannot be used."""
+
+    code = "no-database"
+    exit_code = 3
+    status = 503
+
+
 class DiskFull(StorageError):
     """The store has no room for more; what makes room is still taken."""
 

@@ -1,24 +1,32 @@
 """What a store does where several brokers share it, and where one has it alone."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from time import sleep
 
 import pytest
 from tests.simulation.memory_store import MemoryStore, new_disk
+from tests.store.conftest import in_postgres
+from tests.support.building import a_job, a_spec
 
-from grass.errors import LeadLost
+from grass.errors import LeadLost, StorageError
 from grass.model.brokers import BrokerPresence
-from grass.store import Changes, Store
+from grass.store import Changes, Event, Store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 TERM_S = 30.0
 SHORT_S = 0.02
 
 
-@pytest.fixture(params=["memory"])
-def shared() -> Store:
+@pytest.fixture(params=["postgres", "memory"])
+def shared(request: pytest.FixtureRequest) -> Iterator[Store]:
     """A store that several brokers use at once."""
-    return MemoryStore(new_disk("0123456789abcdef"))
+    store: Store = MemoryStore(new_disk("0123456789abcdef"))
+    if request.param == "postgres":
+        store = in_postgres(request.getfixturevalue("database"))
+    yield store
+    store.close()
 
 
 def write(store: Store, epoch: int, value: int = 7) -> None:
@@ -123,3 +131,77 @@ def test_a_file_has_one_broker_which_leads_without_end(tmp_path: Path) -> None:
         assert store.lease().holder == "a"
     finally:
         store.close()
+
+
+@pytest.fixture
+def two(database: str) -> Iterator[tuple[Store, Store]]:
+    """Two brokers' stores in one database."""
+    stores = in_postgres(database), in_postgres(database)
+    yield stores
+    for store in stores:
+        store.close()
+
+
+def test_taking_waits_for_a_commit_of_the_epoch_before(
+    two: tuple[Store, Store], database: str
+) -> None:
+    import psycopg
+
+    first, second = two
+    epoch = first.take_lease("a", "h1", 0.0).epoch
+    with psycopg.connect(database) as slow:
+        # What a commit of the first broker locks.
+        slow.execute("SELECT epoch FROM lead FOR KEY SHARE")
+        slow.execute("UPDATE meta SET value = '7' WHERE key = 'last_job'")
+        taken: list[int] = []
+        taking = Thread(
+            target=lambda: taken.append(second.take_lease("b", "h2", TERM_S).epoch)
+        )
+        taking.start()
+        # Renewing does not wait, and keeps the epoch.
+        assert first.take_lease("a", "h1", 0.0, epoch).epoch == epoch
+        taking.join(0.2)
+        assert not taken
+        slow.commit()
+    taking.join()
+    assert taken == [epoch + 1]
+    assert second.load(0).last_job == 7
+    with pytest.raises(LeadLost):
+        write(first, epoch)
+
+
+def test_who_does_not_lead_discards_nothing_that_arrives(
+    two: tuple[Store, Store],
+) -> None:
+    first, second = two
+    first.take_lease("a", "h1", 0.0)
+    epoch = second.take_lease("b", "h2", TERM_S).epoch
+    second.commit(
+        Changes(
+            specs={1: a_spec()}, jobs={1: a_job(1)}, arrivals=[(1, 2)], meta=_last(2)
+        ),
+        epoch,
+    )
+    assert not first.load(0).jobs
+    second.commit(Changes(jobs={2: a_job(2)}, removed_arrivals=[1]), epoch)
+    assert [job.id for job in first.load(0).jobs] == [1, 2]
+
+
+def _last(job: int) -> dict[str, str]:
+    return {"last_job": str(job)}
+
+
+def test_lines_of_the_journal_have_no_gap_where_a_commit_failed(
+    two: tuple[Store, Store],
+) -> None:
+    first, second = two
+    epoch = first.take_lease("a", "h1", TERM_S).epoch
+    event = Event(1, "uid:1", "paused")
+    first.commit(Changes(events=[event, event]), epoch)
+    with pytest.raises(StorageError):
+        second.commit(Changes(events=[event]), epoch + 1)
+    with pytest.raises(StorageError):
+        first.commit(Changes(events=[event], jobs={1: a_job(2**70)}), epoch)
+    first.commit(Changes(events=[event]), epoch)
+    assert [one.seq for one in second.events(0, 10, None, ())] == [1, 2, 3]
+    assert second.last_event() == 3

@@ -6,7 +6,7 @@ from tests.support.building import a_job, a_spec
 
 from grass.model.jobs.job import Job, alike
 from grass.model.jobs.lifecycle import JobState
-from grass.store.changes import Changes
+from grass.store import Changes, Store
 from grass.store.sql import loading
 from grass.store.sqlite.sqlite_store import SqliteStore
 
@@ -27,12 +27,11 @@ def long_queue() -> list[Job]:
     return jobs
 
 
-def test_a_long_queue_is_read_back_as_it_was(tmp_path: Path) -> None:
-    store, jobs = SqliteStore(tmp_path / "grass.db"), long_queue()
+def test_a_long_queue_is_read_back_as_it_was(store: Store) -> None:
+    jobs = long_queue()
     store.commit(Changes(specs={1: a_spec()}, jobs={job.id: job for job in jobs}))
     unfinished = [job for job in jobs if job.state is not JobState.FAILED]
     assert store.load(0).jobs == unfinished
-    store.close()
 
 
 def test_jobs_that_are_alike_share_what_they_have_alike(tmp_path: Path) -> None:

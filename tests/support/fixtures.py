@@ -1,8 +1,10 @@
 """Homes with a daemon in them; afterwards nothing of them is left."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +13,30 @@ from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.machines import Machine, machines
 from tests.support.screen import leave_all
+
+if TYPE_CHECKING:
+    from tests.support.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> Iterator["PostgresServer"]:
+    """A server that all processes of a run share."""
+    pytest.importorskip("psycopg")
+    from tests.support.postgres import missing_program, shared_server
+
+    if missing_program() is not None:
+        pytest.skip("there is no PostgreSQL, and installing it needs root")
+    run = getattr(request.config, "workerinput", {}).get("testrunuid", os.getpid())
+    with shared_server(str(run)) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: "PostgresServer") -> Iterator[str]:
+    """A PostgreSQL database, by its URL."""
+    url = postgres.new_database()
+    yield url
+    postgres.drop(url)
 
 
 @pytest.fixture

@@ -3,19 +3,31 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from grass.store.changes import Changes
+from grass.store.changes import Changes, Event
 from grass.store.sql import rows
 from grass.store.sql.dialect import Connection, Dialect, Row
 from grass.store.sql.job_counts import Arriving, Counting
 
 
-def write(db: Connection, sql: Dialect, changes: Changes, arriving: Arriving) -> None:
-    """Execute what writes these changes, inside a transaction of the caller."""
+def write(
+    db: Connection,
+    sql: Dialect,
+    changes: Changes,
+    arriving: Arriving,
+    last_event: int | None = None,
+) -> None:
+    """Execute what writes these changes, inside a transaction of the caller.
+
+    Lines of the journal get the numbers after the last one; None: the database gives
+    them.
+    """
     counting = Counting(db, sql, changes, arriving)
     for statement, values_of, row in _WRITES:
         values = values_of(changes)
         if values:
             db.executemany(sql[statement], map(row, values))
+    if changes.events:
+        db.executemany(sql["add_event"], _numbered(changes.events, last_event))
     if changes.removed_jobs:
         for name in ("remove_events_of", "remove_attempts_of", "remove_job"):
             db.executemany(sql[name], _columns(changes.removed_jobs))
@@ -23,6 +35,12 @@ def write(db: Connection, sql: Dialect, changes: Changes, arriving: Arriving) ->
     db.executemany(sql["remove_unused_spec"], _columns(changes.unused_specs))
     db.executemany(sql["remove_unused_env"], _columns(changes.unused_envs))
     counting.write()
+
+
+def _numbered(events: list[Event], last: int | None) -> Iterable[Row]:
+    if last is None:
+        return events
+    return ((number, *event) for number, event in enumerate(events, last + 1))
 
 
 def _columns(values: Iterable[int]) -> Iterable[Row]:
@@ -83,7 +101,6 @@ _WRITES = [
     ("save_profile", lambda changes: changes.profiles.values(), rows.profile_row),
     ("add_removal", lambda changes: changes.removals, rows.removal_row),
     ("remove_removal", lambda changes: changes.removed_removals, _key),
-    ("add_event", lambda changes: changes.events, _same),
     ("add_call", lambda changes: changes.calls, _same),
 ]
 """Statement, what of the changes it writes, and how a value becomes a row."""

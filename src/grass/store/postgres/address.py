@@ -1,0 +1,58 @@
+"""Where a PostgreSQL database is, and how it is named without its password."""
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from grass.errors import NoDatabase
+
+SCHEMES = ("postgresql://", "postgres://")
+_HINT = (
+    "write it as postgresql://USER@HOST:PORT/NAME, and keep the password in ~/.pgpass"
+)
+_SECRETS = ("password", "passfile", "sslpassword", "sslkey")
+
+
+class Address(NamedTuple):
+    """The URL of a database, and its parts that may be shown."""
+
+    url: str
+    shown: str
+    password: str = ""
+
+    def without_password(self, text: str) -> str:
+        """Return one line of text without the password, should it be in there."""
+        line = " ".join(text.split())
+        for secret in {self.password, quote(self.password, safe="")} - {""}:
+            line = line.replace(secret, "***")
+        return line
+
+
+def is_address(text: str) -> bool:
+    """Tell whether a text is meant as the URL of a database."""
+    return text.startswith(SCHEMES)
+
+
+def address_of(url: str) -> Address:
+    """Read a URL; one that cannot be read is an error that does not repeat it."""
+    from psycopg import Error
+    from psycopg.conninfo import conninfo_to_dict
+
+    if not is_address(url):
+        raise NoDatabase("the store's URL is not one of a PostgreSQL database", _HINT)
+    try:
+        parts = conninfo_to_dict(url)
+        split = urlsplit(url)
+    except (Error, ValueError):
+        raise NoDatabase("the store's URL cannot be read", _HINT) from None
+    password = str(parts.get("password") or "")
+    place = split.netloc.rpartition("@")[2]
+    user = str(parts.get("user") or "")
+    shown = f"{SCHEMES[0]}{quote(user) + '@' if user else ''}{place}{split.path}"
+    return Address(url, shown + _shown_query(split.query), password)
+
+
+def _shown_query(query: str) -> str:
+    pairs = (pair for pair in re.split("[&]", query) if pair)
+    kept = [pair for pair in pairs if not pair.startswith(_SECRETS)]
+    return f"?{'&'.join(kept)}" if kept else ""

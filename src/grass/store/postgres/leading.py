@@ -1,0 +1,100 @@
+"""Who leads, among brokers that share a PostgreSQL database.
+
+The row of the lead has an epoch, which every commit checks and keeps from changing
+until it ends (`FOR KEY SHARE`). Taking the lead changes the epoch, and so waits for
+such commits. Renewing it does not, and waits for none.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.store.bodies import from_json, json_text
+from grass.store.postgres.address import Address
+from grass.store.postgres.connections import PostgresConnection, connect
+from grass.store.postgres.failures import FAILURES, is_away, storage_error
+from grass.store.sql.dialect import Dialect
+
+T = TypeVar("T")
+
+WAIT_S = 8.0
+"""How long taking the lead waits for a commit of the epoch before."""
+
+
+class Leading:
+    """The lead, over a connection of its own that no long commit holds up."""
+
+    def __init__(self, address: Address, sql: Dialect) -> None:
+        self._address, self._sql = address, sql
+        self._db: PostgresConnection | None = None
+        self._lock = threading.Lock()
+        self.epoch = 0
+        """The epoch that this process was given last."""
+
+    def take(self, holder: str, address: str, term_s: float, epoch: int) -> Lease:
+        """Take or renew the lead for a term, if nobody else has it."""
+
+        def take(db: PostgresConnection) -> Lease:
+            renewed = 0
+            if epoch:
+                values = (address, term_s, epoch, holder)
+                renewed = db.execute(self._sql["renew_lead"], values).rowcount
+            if not renewed:
+                taken = (holder, address, term_s, holder)
+                db.execute(self._sql["take_lead"], taken)
+            return self._read(db)
+
+        lease = self._run(take)
+        if lease.holder == holder:
+            self.epoch = lease.epoch
+        return lease
+
+    def lease(self) -> Lease:
+        """Return who leads."""
+        return self._run(self._read)
+
+    def announce(self, broker: BrokerPresence) -> None:
+        """Note that a broker is there."""
+        values = (broker.id, json_text(broker))
+        self._run(lambda db: db.execute(self._sql["save_broker"], values))
+
+    def brokers(self) -> list[SeenBroker]:
+        """Return all brokers that were announced in the last week, by id."""
+        rows = self._run(lambda db: db.execute(self._sql["load_brokers"]).fetchall())
+        return [
+            SeenBroker(broker=from_json(body, BrokerPresence), seen_s=max(0.0, seen_s))
+            for body, seen_s in rows
+        ]
+
+    def close(self) -> None:
+        """Close the connection; may be called twice."""
+        if self._db is not None:
+            self._db.close()
+
+    def _read(self, db: PostgresConnection) -> Lease:
+        row = db.execute(self._sql["read_lead"]).fetchone()
+        holder, address, epoch, remaining_s, led_s = row
+        return Lease(
+            holder=holder,
+            address=address,
+            epoch=epoch,
+            remaining_s=remaining_s,
+            led_s=led_s if epoch else 0.0,
+        )
+
+    def _run(self, work: Callable[[PostgresConnection], T]) -> T:
+        """Do something, over a new connection if the last one was lost."""
+        with self._lock:
+            for is_last in (False, True):
+                if self._db is None or not self._db.is_open:
+                    self._db = connect(self._address, idle_s=WAIT_S, lock_s=WAIT_S)
+                try:
+                    return work(self._db)
+                except FAILURES as error:
+                    if is_away(error):
+                        self._db.close()
+                        if not is_last:
+                            continue
+                    raise storage_error(error, self._address) from error
+        raise AssertionError("unreachable")

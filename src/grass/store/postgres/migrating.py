@@ -1,0 +1,91 @@
+"""Brings a PostgreSQL database to the schema of this version, one broker at a time."""
+
+from secrets import token_hex
+
+import psycopg
+
+from grass.errors import GrassError, NoDatabase
+from grass.model.ids import CLUSTER_ID_BYTES
+from grass.store.postgres.address import Address
+from grass.store.postgres.connections import PostgresConnection
+from grass.store.postgres.failures import cannot_open, storage_error
+from grass.store.sql.dialect import migrations
+
+SCHEMA_VERSION = 1
+_LOCK = 0x67726173
+"""A number that nobody else who uses the database is likely to lock."""
+_VERSION = "SELECT value FROM meta WHERE key = 'schema'"
+
+
+def migrate(db: PostgresConnection, address: Address) -> None:
+    """Apply the steps that are missing, in one transaction; refuse a newer schema."""
+    try:
+        db.execute("BEGIN")
+        # Brokers that start at the same time wait here for the first of them.
+        db.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        version = schema_version(db)
+        _refuse_newer(version, address)
+        if version < SCHEMA_VERSION:
+            _refuse_replica(db, address)
+            _apply(db, version)
+        db.execute("COMMIT")
+    except (psycopg.Error, OSError) as error:
+        _roll_back(db)
+        raise _failure(error, address) from None
+    except GrassError:
+        _roll_back(db)
+        raise
+
+
+def schema_version(db: PostgresConnection) -> int:
+    """Return the version that a database has; 0: it has no tables of grass."""
+    (known,) = db.execute("SELECT to_regclass('meta') IS NOT NULL").fetchone()
+    if not known:
+        return 0
+    found = db.execute(_VERSION).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+def _refuse_newer(version: int, address: Address) -> None:
+    if version > SCHEMA_VERSION:
+        raise NoDatabase(
+            f"the database {address.shown} was written by a newer grass (schema"
+            f" {version}, this one knows {SCHEMA_VERSION})",
+            "install that version again",
+        )
+
+
+def _refuse_replica(db: PostgresConnection, address: Address) -> None:
+    (is_replica,) = db.execute("SELECT pg_is_in_recovery()").fetchone()
+    if is_replica:
+        raise NoDatabase(
+            f"the database {address.shown} is a replica, which cannot be written",
+            "name the primary server",
+        )
+
+
+def _apply(db: PostgresConnection, version: int) -> None:
+    for number, script in migrations("postgres"):
+        if number > version:
+            # Several statements at once: without parameters.
+            db.session.execute(script)
+    first = {"cluster": token_hex(CLUSTER_ID_BYTES), "last_job": "0", "paused": "0"}
+    save = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO "
+    for key, value in first.items():
+        db.execute(f"{save} NOTHING", (key, value))
+    updated = f"{save} UPDATE SET value = excluded.value"
+    db.execute(updated, ("schema", str(SCHEMA_VERSION)))
+
+
+def _failure(error: Exception, address: Address) -> GrassError:
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return cannot_open(error, address)
+    return storage_error(error, address)
+
+
+def _roll_back(db: PostgresConnection) -> None:
+    if db.is_open and db.in_transaction:
+        try:
+            db.execute("ROLLBACK")
+        except psycopg.Error:
+            db.close()

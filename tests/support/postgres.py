@@ -1,0 +1,155 @@
+"""A PostgreSQL server for one run of the tests, and a database for each test.
+
+The processes of a run share the server: the first that needs it starts it, and the last
+that leaves stops it. It syncs nothing, and is reached by a socket in its folder. Where
+tests run as root it belongs to another user, as it refuses to run as root.
+"""
+
+import contextlib
+import fcntl
+import itertools
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+from grass.store.postgres.address import address_of
+from grass.store.postgres.connections import connect
+from grass.store.postgres.migrating import migrate
+
+SETTINGS = (
+    "-c listen_addresses= -c fsync=off -c full_page_writes=off -c max_connections=200"
+    " -c shared_buffers=32MB -c autovacuum_naptime=5s"
+)
+TEMPLATE = "grass_template"
+PORT = 5432
+"""Part of the name of its socket; nothing listens on it."""
+_USERS = ("postgres", "nobody")
+_numbers = itertools.count(1)
+
+
+def missing_program() -> str | None:
+    """Tell which program is missing; None: a server can be started."""
+    return None if _program("initdb") else "initdb"
+
+
+def _program(name: str) -> str | None:
+    folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+    return shutil.which(name, path=":".join((*folders, os.environ.get("PATH", ""))))
+
+
+class PostgresServer:
+    """A server with its data in a folder."""
+
+    def __init__(self, folder: Path, settings: str = SETTINGS) -> None:
+        self.folder = folder
+        self._settings = f"{settings} -c unix_socket_directories={folder}"
+
+    def create(self) -> None:
+        """Make the data, which a user owns who is not root."""
+        self.folder.mkdir(mode=0o755)
+        if "user" in (as_user := _as_user()):
+            os.chown(self.folder, as_user["user"], -1)
+        self._run(
+            "initdb", "-U", "grass", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        log = str(self.folder / "log")
+        self._run("pg_ctl", "-w", "-l", log, "-o", self._settings, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop it; all of its processes are gone when this returns."""
+        self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    @property
+    def pid(self) -> int:
+        """The server's first process."""
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
+    def url(self, database: str) -> str:
+        """Return how a database is reached."""
+        return f"postgresql://grass@/{database}?host={self.folder}&port={PORT}"
+
+    def execute(self, statement: str, database: str = "postgres") -> list[Any]:
+        """Execute a statement outside of any transaction."""
+        with psycopg.connect(self.url(database), autocommit=True) as db:
+            found = db.execute(statement)
+            return found.fetchall() if found.description else []
+
+    def make_template(self) -> None:
+        """Make the database that those of tests are copied from."""
+        self.execute(f"CREATE DATABASE {TEMPLATE}")
+        address = address_of(self.url(TEMPLATE))
+        with contextlib.closing(connect(address)) as db:
+            migrate(db, address)
+
+    def new_database(self) -> str:
+        """Make a database for one test, and return its URL."""
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        update = f"UPDATE meta SET value = '{token_hex(8)}' WHERE key = 'cluster'"
+        self.execute(update, name)
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever uses it."""
+        name = urlsplit(url).path.removeprefix("/")
+        self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def _run(self, program: str, *words: str) -> None:
+        found = _program(program)
+        assert found is not None
+        command = (found, "-D", str(self.folder / "data"), *words)
+        # The server must not keep pipes of the tests open.
+        with tempfile.TemporaryFile() as said:
+            done = subprocess.run(
+                command, stdout=said, stderr=said, cwd="/", check=False, **_as_user()
+            )
+            said.seek(0)
+            assert done.returncode == 0, said.read().decode()
+
+
+def _as_user() -> dict[str, Any]:
+    if os.geteuid():
+        return {}
+    for name in _USERS:
+        with contextlib.suppress(KeyError):
+            known = pwd.getpwnam(name)
+            ids = {"user": known.pw_uid, "group": known.pw_gid, "extra_groups": []}
+            return {**ids, "umask": 0o077}
+    raise AssertionError("no user but root")
+
+
+@contextlib.contextmanager
+def shared_server(run: str) -> Iterator[PostgresServer]:
+    """Give the server of a run: the first starts it, and the last stops it."""
+    root = Path(tempfile.gettempdir()) / f"grass-postgres-{run}"
+    root.mkdir(exist_ok=True)
+    root.chmod(0o755)
+    server = PostgresServer(root / "server")
+    with (root / "users").open("w") as users, (root / "starting").open("w") as starting:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)
+        if not server.folder.exists():
+            server.create()
+            server.start()
+            server.make_template()
+        fcntl.flock(starting, fcntl.LOCK_UN)
+        try:
+            yield server
+        finally:
+            fcntl.flock(starting, fcntl.LOCK_EX)
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                server.stop()
+                shutil.rmtree(root)
