@@ -63,6 +63,23 @@ def fail_with_a_lock() -> None:
     raise error
 
 
+def fail_as_a_group() -> None:
+    held = Critical("held")
+    held.lock = threading.Lock()  # type: ignore[attr-defined]
+    raise ExceptionGroup("both", [Picky(1, 2), ExceptionGroup("inner", [held])])
+
+
+class Mute(Exception):
+    """One that cannot say anything."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def fail_mutely() -> None:
+    raise Mute
+
+
 def leave() -> None:
     raise SystemExit(3)
 

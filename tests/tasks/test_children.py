@@ -100,10 +100,35 @@ def test_an_exception_whose_class_takes_other_arguments_is_the_functions_own() -
     assert "in fail_pickily" in str(raised.value.__cause__)
 
 
+def test_an_exception_comes_without_what_cannot_be_pickled() -> None:
+    async def main() -> None:
+        await grain.exec1(Cores(1), functions.fail_with_a_lock)
+
+    with pytest.raises(Critical, match="as told") as raised:
+        run(main, Cores(1))
+    assert raised.value.__notes__ == [
+        "`lock` cannot be pickled, and did not come along"
+    ]
+
+
+def test_each_exception_of_a_group_is_the_functions_own() -> None:
+    async def main() -> None:
+        await grain.exec1(Cores(1), functions.fail_as_a_group)
+
+    with pytest.raises(ExceptionGroup, match="both") as raised:
+        run(main, Cores(1))
+    picky, inner = raised.value.exceptions
+    assert isinstance(picky, functions.Picky)
+    assert picky.second == 2
+    assert isinstance(inner, ExceptionGroup)
+    assert [type(one) for one in inner.exceptions] == [Critical]
+    assert "| tests.tasks.functions.Picky: 1 and 2" in str(raised.value.__cause__)
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (functions.fail_with_a_lock, "Critical: as told"),
+        (functions.fail_mutely, "Mute$"),
         (functions.leave, "SystemExit: 3"),
     ],
 )
@@ -206,9 +231,7 @@ def test_a_child_that_dies_again_and_again_is_told_with_its_signal(
     async def main() -> None:
         await grain.exec1(Cores(1), functions.die, str(tmp_path / "n"), 9)
 
-    lost = (
-        r"`die` is lost, the 3\. time: its process \d+ was killed by SIGKILL .perhaps"
-    )
+    lost = r"`die` is lost in try 3: its process \d+ was killed by SIGKILL .perhaps"
     with pytest.raises(TaskLost, match=lost):
         run(main, Cores(1))
     assert functions.count(str(tmp_path / "n")) == 4

@@ -51,7 +51,7 @@ def death(name: str, exit_code: int, process: str, tries: int) -> TaskLost:
         how = f"was killed by {_signal_name(-exit_code)}"
     else:
         how = f"has left with exit code {exit_code}"
-    again = f", the {tries}. time" if tries > 1 else ""
+    again = f" in try {tries}" if tries > 1 else ""
     hint = _KILLED if exit_code == -signal.SIGKILL else ""
     return TaskLost(f"`{name}` is lost{again}: its {process} {how}", hint)
 

@@ -35,7 +35,7 @@ from grass.tasks.children.frames import (
     encoded,
     send_with,
 )
-from grass.tasks.children.made_again import sendable
+from grass.tasks.children.made_again import in_words, sendable
 from grass.tasks.task import name_of
 
 TYPE_CHECKING = False
@@ -169,14 +169,13 @@ def dumped_error(error: BaseException) -> bytes:
     while found is not None and found.tb_frame.f_code.co_filename == __file__:
         found = found.tb_next
     shown = "".join(traceback.format_exception(type(error), error, found))
-    text = f"{type(error).__name__}: {error}"
     exception = b""
     sent = sendable(error)
     if sent is not None:
         import cloudpickle
 
         exception = cloudpickle.dumps(sent, 5)
-    return pickle.dumps((exception, text, shown), 5)
+    return pickle.dumps((exception, in_words(error), shown), 5)
 
 
 def main() -> None:

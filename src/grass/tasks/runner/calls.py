@@ -14,7 +14,7 @@ import sys
 from base64 import b64decode
 
 from grass.tasks.children import carried_modules
-from grass.tasks.children.made_again import sendable
+from grass.tasks.children.made_again import in_words, sendable
 from grass.tasks.children.packed_frames import RAISED, VALUE, pack_result, unpack
 
 TYPE_CHECKING = False
@@ -183,8 +183,8 @@ def _raised(error: BaseException, shown: str) -> list[Piece]:
     """Return an exception as a result; one that cannot be read elsewhere as text."""
     if isinstance(error, CannotCall):
         return pack_result((RuntimeError(str(error)), shown), RAISED)
-    told = ": ".join(filter(None, (type(error).__name__, str(error))))
-    return pack_result((sendable(error) or RuntimeError(told), shown), RAISED)
+    sent = sendable(error) or RuntimeError(in_words(error))
+    return pack_result((sent, shown), RAISED)
 
 
 def _traceback(error: BaseException) -> str:
