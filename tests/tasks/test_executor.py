@@ -1,12 +1,15 @@
 """`grass.Executor`: futures, from any thread, with resources."""
 
 import asyncio
+import os
+import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, as_completed, wait
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -15,6 +18,7 @@ from grass.errors import NeverFits
 from grass.tasks.errors import TaskLost
 from tests.support.patience import PATIENCE_S, until
 from tests.tasks import functions
+from tests.tasks.shared import is_alive
 
 
 def test_calls_return_and_raise() -> None:
@@ -100,6 +104,58 @@ def test_a_shutdown_can_cancel_what_is_left(tmp_path: Path) -> None:
     for future in futures:
         with pytest.raises(CancelledError):
             future.result()
+
+
+IN_A_BLOCK = """
+import sys
+import grass
+from tests.tasks import functions
+
+with grass.Executor(rpw={"cpu": 1}) as executor:
+    executor.submit(functions.wait_for_ever, sys.argv[1])
+    executor.submit(functions.wait_for_ever, sys.argv[1]).result()
+"""
+WITHOUT_ONE = """
+import sys
+import grass
+from tests.tasks import functions
+
+executor = grass.Executor(rpw={"cpu": 1})
+executor.submit(functions.wait_for_ever, sys.argv[1])
+executor.submit(functions.wait_for_ever, sys.argv[1]).result()
+"""
+
+
+@pytest.mark.parametrize("text", [IN_A_BLOCK, WITHOUT_ONE], ids=["block", "no-block"])
+def test_an_interrupt_cancels_what_runs_and_waits(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pid"
+    program = subprocess.Popen(
+        [sys.executable, "-c", text, str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    until(path.exists, "the call did not begin")
+    program.send_signal(signal.SIGINT)
+    _, said = program.communicate(timeout=PATIENCE_S)
+    assert said.endswith("\nKeyboardInterrupt\n")
+    assert program.returncode == -signal.SIGINT
+    pid = int(path.read_text())
+    until(partial(is_alive, pid), "its child lives on", lambda alive: not alive)
+
+
+def test_an_interrupt_of_the_first_call_is_nothing_but_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(_: Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Thread, "start", interrupted)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        grass.Executor(rpw={"cpu": 1}) as executor,
+    ):
+        executor.submit(functions.pid)
 
 
 def test_a_process_that_dies_is_the_futures_error(tmp_path: Path) -> None:

@@ -68,12 +68,9 @@ async def started(function: Any) -> None:
         group.start_subtask(function)
 
 
-async def submit_a_coroutine() -> None:
-    coroutine = double(1)
-    try:
-        await submitted(Cores(1), coroutine)
-    finally:
-        coroutine.close()
+async def with_options(**options: Any) -> None:
+    async with grain.open_waitgroup() as group:
+        group.options(**options).submit(ZERO, double, 1)
 
 
 INSIDE: list[tuple[Main, str]] = [
@@ -83,7 +80,14 @@ INSIDE: list[tuple[Main, str]] = [
     (lambda: submitted(add, 1), "is no resource .say first what a task asks for"),
     (lambda: submitted(1, add), "1 is no resource"),
     (lambda: submitted(Cores(1), None), "None is no function"),
-    (submit_a_coroutine, "`double` was called already .give the function, then"),
+    (
+        lambda: submitted(Cores(1), double(1)),
+        "`double` was called already .give the function, then",
+    ),
+    (lambda: with_options(priority="high"), "`priority` is 'high' .give a whole"),
+    (lambda: with_options(priority=0.5), "`priority` is 0.5 .give a whole number"),
+    (lambda: with_options(temporary_err=3), "`temporary_err` is 3 .name classes"),
+    (lambda: with_options(temporary_err="OSError"), "`temporary_err` is 'OSError'"),
     (lambda: started(list), "is no coroutine function .write `async def`"),
     (lambda: submitted(Gpu(1), add), "gpu 1 is more .* name more in `rpw`"),
     (lambda: submitted(Memory("9T"), add), "ram .* is more than this program has"),
@@ -113,6 +117,7 @@ def test_inside_of_a_program(main: Main, said: str, backend: str) -> None:
         (([double, 3],), "3 is no function"),
         ((list,), "`list` is no coroutine function"),
         ((anyio.sleep_forever, [], 4), "4 is no resource"),
+        ((anyio.sleep_forever, Cores(4)), r"are a list, not Cores.4. .*, \[\], Cores"),
     ],
 )
 def test_what_is_no_program(words: Any, said: str) -> None:
@@ -138,6 +143,10 @@ def test_resources_with_something_else() -> None:
         Cores("16")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="3 is no resource"):
         grain.Executor(request=3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"no `max_workers`.*name .* `rpw="):
+        grain.Executor(max_workers=4)
+    with pytest.raises(UsageError, match=r"`a b` is not a resource kind .use letters"):
+        grain.Kind("a b", 1)
 
 
 def test_amounts_may_be_named_as_for_jobs() -> None:

@@ -54,14 +54,14 @@ def capacity_from(
 ) -> Capacity:
     """Read a capacity: `{gpu:4}`, `{ram:[512]}` or `{gpu:{'2':1,'4':1}}`."""
     given = json5.read_object(value, what) if isinstance(value, str) else value
-    return {_kind(kind): _units(kind, units) for kind, units in given.items()}
+    return {kind_name(kind): _units(kind, units) for kind, units in given.items()}
 
 
 def request_from(value: str | Mapping[str, object], what: str = "request") -> Request:
     """Read a request: `{gpu:0.5, ram:"8G"}`. Zero amounts ask for nothing."""
     given = json5.read_object(value, what) if isinstance(value, str) else value
     amounts = {
-        _kind(kind): request_amount(asked, kind) for kind, asked in given.items()
+        kind_name(kind): request_amount(asked, kind) for kind, asked in given.items()
     }
     return tuple(sorted((kind, asked) for kind, asked in amounts.items() if asked))
 
@@ -122,7 +122,7 @@ def check_name(name: str, what: str) -> str:
 def check_units(capacity: Capacity) -> None:
     """Raise if kinds, units or amounts are invalid."""
     for kind, units in capacity.items():
-        _kind(kind)
+        kind_name(kind)
         if len(units) > MOST_UNITS:
             raise UsageError(f"{kind} has {len(units)} units")
         for unit, amount in units.items():
@@ -131,7 +131,8 @@ def check_units(capacity: Capacity) -> None:
                 raise UsageError(f"{kind} {unit} has an amount of {amount}")
 
 
-def _kind(name: str) -> str:
+def kind_name(name: str) -> str:
+    """Return the name of a kind; raise if it cannot be one."""
     if not _KIND.match(name) or len(name) > 64:
         raise UsageError(
             f"`{name}` is not a resource kind", "use letters, digits, _ . -"

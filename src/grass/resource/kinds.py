@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE, amount_text, decimal_text
 from grass.model.amounts import decimal_number, request_amount
-from grass.model.resources import Allocation, Capacity, Request, Units, unit_order
+from grass.model.resources import (
+    Allocation,
+    Capacity,
+    Request,
+    Units,
+    kind_name,
+    unit_order,
+)
 from grass.resource.parts import Resource, combined
 
 TYPE_CHECKING = False
@@ -22,7 +29,7 @@ class Kind(Resource):
     """An amount of a kind that Grass counts: `Kind("printer", 1)`."""
 
     def __init__(self, kind: str, amount: Amount, units: Iterable[str] = ()) -> None:
-        self.kind = kind
+        self.kind = kind_name(kind) if type(self) is Kind else kind
         self.amount = self._free = request_amount(amount, kind)
         """What there is, in ten-thousandths of a unit; and what is left of it."""
         self.units = list(units)

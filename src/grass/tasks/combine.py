@@ -95,6 +95,11 @@ class Machines:
 
     def __init__(self, addresses: Iterable[str], rpw: Resource | None) -> None:
         """Refuse addresses that are none, before anything is waited for."""
+        if not isinstance(addresses, Iterable):
+            raise UsageError(
+                f"addresses are a list, not {addresses!r}",
+                "what tasks have comes after them: `run_combine(main, [], Cores(4))`",
+            )
         self._addresses = addresses if isinstance(addresses, str) else list(addresses)
         self._rpw = rpw
         if self._addresses:

@@ -1,14 +1,15 @@
 """`grass.Executor`: an executor of `concurrent.futures` whose calls ask for resources.
 
 Its session runs in a thread of its own, so any thread may submit. A future that is
-cancelled ends its task, also one that runs. What is left when the program ends is
-waited for, as by other executors.
+cancelled ends its task, also one that runs. What is left when the block or the program
+ends is waited for, as by other executors; what ends it by Ctrl-C cancels it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import sys
 from concurrent.futures import Executor as FutureExecutor
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import TypeVar
 
 import anyio
 
-from grass.errors import GrassError
+from grass.errors import GrassError, UsageError
 from grass.resource import resource_from
 from grass.tasks.coroutines import Coroutines
 from grass.tasks.program_units import ProgramBlock
@@ -29,6 +30,7 @@ from grass.tasks.task import Options, is_async, name_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from types import TracebackType
     from typing import Any
 
     from grass.resource import Asked
@@ -56,6 +58,11 @@ class Executor(FutureExecutor):
         `rpw` is what all calls together have, as for `run_combine`; `options` are those
         of a wait-group.
         """
+        if "max_workers" in options:
+            raise UsageError(
+                "an executor has no `max_workers`: it runs what there is room for",
+                'name what all calls have together: `rpw={"cpu": 4}`',
+            )
         self._request = resource_from(request)
         self._rpw = None if rpw is None else resource_from(rpw)
         self._options = Options().changed(**options)
@@ -66,6 +73,7 @@ class Executor(FutureExecutor):
         self._cancelled: list[Task] = []
         self._is_shut = False
         self._thread: Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
 
     def submit(
@@ -95,7 +103,7 @@ class Executor(FutureExecutor):
             left = [call[0] for call in self._calls] + list(self._futures.values())
         if thread is None:
             return
-        atexit.unregister(self.shutdown)
+        atexit.unregister(self._leave)
         if cancel_futures:
             for future in left:
                 future.cancel()
@@ -103,7 +111,24 @@ class Executor(FutureExecutor):
         if wait:
             thread.join()
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for what is left; cancel it if the block was interrupted."""
+        is_interrupted = kind is not None and not issubclass(kind, Exception)
+        self.shutdown(cancel_futures=is_interrupted)
+
+    def _leave(self) -> None:
+        """Wait for what is left as the program ends, unless Ctrl-C ends it."""
+        last = getattr(sys, "last_value", None)
+        self.shutdown(cancel_futures=isinstance(last, KeyboardInterrupt))
+
     def _wake(self) -> None:
+        if self._loop is None:
+            return
         # The loop is closed when all is done.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._wanted.set)
@@ -114,19 +139,20 @@ class Executor(FutureExecutor):
         # In the context of the caller: it may be inside of a block of `allocate`.
         run = partial(copy_context().run, self._run, block, ready)
         self._thread = Thread(target=run, daemon=True)
-        self._thread.start()
         try:
+            self._thread.start()
             ready.wait()
         except BaseException:
-            # Ctrl-C while it waits for units: nothing is to hold them later.
-            self._is_shut = True
+            # Ctrl-C while it waits for units: nothing is to hold them later, and nobody
+            # waits for the thread.
+            self._is_shut, self._thread = True, None
             block.give_up()
             raise
         if self._failure is not None:
             self._thread = None
             failure, self._failure = self._failure, None
             raise failure
-        atexit.register(self.shutdown)
+        atexit.register(self._leave)
 
     def _run(self, block: ProgramBlock, ready: Event) -> None:
         try:

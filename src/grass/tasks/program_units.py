@@ -90,6 +90,7 @@ class ProgramBlock:
     def __init__(self, rpw: Resource | None) -> None:
         self._rpw = rpw
         self._guest: Allocation | None = None
+        self._given_up = False
 
     def __enter__(self) -> ProgramUnits:
         """Find the units, or wait for them as a guest."""
@@ -127,6 +128,7 @@ class ProgramBlock:
 
     def give_up(self) -> None:
         """Have the thread that waits for the units return."""
+        self._given_up = True
         if self._guest is not None:
             self._guest.give_up()
 
@@ -150,6 +152,8 @@ class ProgramBlock:
         require = {kind: decimal_number(amount) for kind, amount in asked}
         self._guest = allocate(require=require)
         self._guest.tells_waits = True
+        if self._given_up:
+            self._guest.give_up()
         return None
 
     def _units_of_guest(self) -> ProgramUnits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from functools import partial
 from types import FunctionType
 from typing import Protocol
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from grass.resource import WTime
     from grass.tasks.core.task_units import Ask, Start
     from grass.tasks.functions import Snapshot
+
+    ErrorKinds = type[BaseException] | Iterable[type[BaseException]]
 
 TRIES = 3
 """How often a task is run at most: after errors that pass, or when its process dies."""
@@ -52,13 +55,18 @@ class Options:
         *,
         reschedule: bool = True,
         persistent: bool = True,
-        temporary_err: tuple[type[BaseException], ...] = (),
+        temporary_err: ErrorKinds = (),
         priority: int = 0,
         name: str | None = None,
     ) -> None:
         self.reschedule = reschedule
         self.persistent = persistent
-        self.temporary_err = tuple(temporary_err)
+        self.temporary_err = _kinds_of_errors(temporary_err)
+        # It is compared with those of others, long after the call that gave it.
+        if type(priority) is not int:
+            raise UsageError(
+                f"`priority` is {priority!r}", "give a whole number: 1 goes before 0"
+            )
         self.priority = priority
         self.name = name
 
@@ -76,6 +84,19 @@ class Options:
             raise TypeError(
                 f"there is no option `{min(unknown)}`: there are {', '.join(known)}"
             )
+
+
+def _kinds_of_errors(given: ErrorKinds) -> tuple[type[BaseException], ...]:
+    """Read one kind of errors or several, as `except` does."""
+    if isinstance(given, type):
+        given = (given,)
+    with suppress(TypeError):
+        found = tuple(given)
+        if all(issubclass(one, BaseException) for one in found):
+            return found
+    raise UsageError(
+        f"`temporary_err` is {given!r}", "name classes of exceptions: `(OSError,)`"
+    )
 
 
 class Task:
@@ -178,6 +199,8 @@ def check_is_function(function: object) -> None:
         return
     if inspect.iscoroutine(function):
         name = function.__qualname__
+        # Python would add that nobody has awaited it.
+        function.close()
         raise UsageError(
             f"`{name}` was called already",
             f"give the function, then its arguments: `{name}, 1`, not `{name}(1)`",
