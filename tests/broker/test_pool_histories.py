@@ -11,6 +11,7 @@ import pytest
 from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
+from grass.broker.core.pools.asking import Waiting
 from grass.broker.core.pools.pool_memory import (
     CancelPilots,
     DrainWorker,
@@ -18,7 +19,7 @@ from grass.broker.core.pools.pool_memory import (
     PoolMemory,
     Submit,
 )
-from grass.model.pools import Pilot, PilotReport, PilotState, Pool
+from grass.model.pools import Pilot, PilotReport, PilotSize, PilotState, Pool
 
 SECOND = 1_000_000
 STEPS = 400
@@ -182,14 +183,21 @@ class History:
         marks = [f"m{self.marks - one}" for one in range(MOST)]
         for pool in self.memory.pools.values():
             asking.resume(self.memory, pool) if pool.paused else None
-            asking.ask(self.memory, pool, waiting, marks, self.now)
+            jobs = [Waiting(number, self.size()) for number in range(waiting)]
+            asking.ask(self.memory, pool, jobs, marks, self.now)
         self.commit()
         self.check()
+
+    def size(self) -> PilotSize | None:
+        """Have some jobs ask for a pilot of their own."""
+        return self.random.choice((None, PilotSize(1, 0, None, 700.0)))
 
     def check(self) -> None:
         held = set(self.engine.alive()) | set(self.engine.late)
         assert len(held) <= MOST, "more pilots than the pool may have"
         assert held <= self.pilots.keys(), "a pilot of which no row tells"
+        own = [one.job for one in self.memory.pilots.values() if one.job is not None]
+        assert len(own) == len(set(own)), "a job has two pilots"
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -4,6 +4,7 @@ import pytest
 from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
+from grass.broker.core.pools.asking import Waiting
 from grass.broker.core.pools.pool_memory import (
     CancelPilots,
     DrainWorker,
@@ -33,7 +34,8 @@ def ask(memory: PoolMemory, waiting: int, now: int = NOW) -> int:
     """Ask, and return how many pilots that made."""
     before = len(memory.pilots)
     fresh = [mark for mark in MARKS if mark not in memory.pilots]
-    asking.ask(memory, memory.pools["uni"], waiting, fresh, now)
+    jobs = [Waiting(number) for number in range(1, waiting + 1)]
+    asking.ask(memory, memory.pools["uni"], jobs, fresh, now)
     return len(memory.pilots) - before
 
 

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,53 @@ def test_a_pool_counts_as_a_worker_that_may_come(
     assert home.run("edit", str(job), "--pool", "uno").returncode == 4
     home.ok("edit", str(job), "--pool", "none")
     assert home.client.job(job)["pool"] is None
+
+
+def test_a_job_with_its_own_worker_gets_what_it_asked_for(
+    home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str], folder: Path
+) -> None:
+    add("--mode=per-job", "--cpus=4", "--gpus=2", "--memory=1G")
+    told = "$SLURM_JOB_ID $SLURM_CPUS_ON_NODE $SLURM_MEM_PER_NODE $CUDA_VISIBLE_DEVICES"
+    asked = ("-c2", "-g1", "-m512M", "--time-limit=20m", "--pool=uni")
+    job = home.enqueue(*asked, "--", "sh", "-c", f"echo {told}")
+    home.wait(job)
+    number, *given = home.ok("logs", str(job)).split()
+    assert given == ["2", "512", "0"]
+    told = slurm_cluster.run("scontrol", "-o", "show", "job", number)
+    assert "TimeLimit=00:23:00" in told
+    assert "NumCPUs=2" in told
+    until(lambda: pilots(home), "the pilot stays", lambda x: not x)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["--time-limit=3d"], "Requested time limit is invalid"),
+        (["-c5", "--time-limit=1h"], "the most any worker of queue `default` has is 4"),
+    ],
+)
+def test_what_slurm_can_never_start_is_refused_before_it_is_enqueued(
+    home: GrassHome, add: Callable[..., str], asked: list[str], words: str
+) -> None:
+    add("--cpus=4")
+    ran = home.run("enqueue", "--pool=uni", *asked, "--", "true")
+    assert ran.returncode in (5, 6)
+    assert words in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert json.loads(home.ok("show", "--json", "all"))["jobs"] == []
+
+
+def test_a_worker_reports_the_time_it_has(
+    home: GrassHome, add: Callable[..., str]
+) -> None:
+    add("--mode=shared", idle="30s")
+    home.wait(home.enqueue("true"))
+    (pilot,) = pilots(home)
+    left = datetime.fromisoformat(pilot["ends_at"]) - datetime.now(UTC)
+    assert 9 * 60 < left.total_seconds() < 10 * 60
+    ran = home.run("enqueue", "--time-limit=10m", "--pool=uni", "--", "true")
+    assert ran.returncode == 6
+    assert "stays for the 10m15s that it may take" in ran.stderr
 
 
 def test_what_waits_in_slurm_is_told_in_its_words(

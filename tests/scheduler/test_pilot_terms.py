@@ -70,17 +70,16 @@ def test_what_no_worker_stays_for_is_refused_in_words(lab: Lab) -> None:
     )
 
 
-def test_jobs_for_a_worker_to_come_are_told_apart_by_their_time(lab: Lab) -> None:
+def test_jobs_wait_for_a_worker_to_come_only_if_it_stays_long_enough(
+    lab: Lab,
+) -> None:
     lab.scheduler.remember_worker("pool uni", {"cpu": {"0": 10_000}})
-    lab.scheduler.set_terms("pool uni", PilotTerms())
-    times = [None, 10.0, 700.0, 900.0]
-    jobs = [lab.enqueue("{cpu:1}", time_s=one, labels=()) for one in times]
+    lab.scheduler.set_terms("pool uni", PilotTerms(longest_s=800.0))
+    jobs = [lab.enqueue("{cpu:1}", time_s=one) for one in (None, 10.0, 700.0, 900.0)]
     lab.now = 99.0
     lab.decide()
-    count, first = lab.scheduler.waiting_for, lab.scheduler.first_waiting_for
-    assert (count("pool uni"), count("pool uni", 600.0)) == (4, 2)
-    assert first("pool uni", 9) == jobs
-    assert first("pool uni", 9, 600.0) == jobs[2:]
+    assert lab.scheduler.waiting_for("pool uni") == 3
+    assert lab.scheduler.first_waiting_for("pool uni", 9) == jobs[:3]
 
 
 @pytest.mark.parametrize("seed", range(20))

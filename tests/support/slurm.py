@@ -36,12 +36,13 @@ DefMemPerCPU=100
 SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
 ReturnToService=2
+EnforcePartLimits=ALL
 SlurmdTimeout=10
 MessageTimeout={message_timeout_s}
 KillWait=2
 GresTypes=gpu
 {nodes}
-PartitionName=main Nodes=ALL Default=YES
+PartitionName=main Nodes=ALL Default=YES MaxTime=1440
 """
 _NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"

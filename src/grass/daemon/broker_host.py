@@ -23,7 +23,8 @@ from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.doctor_process import DoctorProcess
 from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
-from grass.daemon.pool_host import pool_runner
+from grass.daemon.kept_output import KeptOutput
+from grass.daemon.pool_host import output_folder, pool_runner
 from grass.daemon.web_host import WebHost
 from grass.daemon.worker_setup import (
     home_folder,
@@ -92,6 +93,7 @@ async def host_broker(
         if tcp is not None:
             parts.append(group.create_task(tcp.serve(server)))
             await _offer_joining(tcp, broker, process)
+        broker.output.kept = KeptOutput(broker, output_folder, group.create_task)
         parts.append(group.create_task(pools.run()))
         await web.resume(server)
         save_options(home, hosting.words)
@@ -106,6 +108,7 @@ async def host_broker(
         server.stop()
         await serving
         await notifying.finish(LAST_NOTIFICATIONS_S)
+        broker.output.kept.close()
         for part in parts:
             part.cancel()
     log.info("daemon.stopped", pid=os.getpid())

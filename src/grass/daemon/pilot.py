@@ -12,11 +12,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from types import FrameType
 from typing import Any
 
 ALLOTTED = "GRASS_ALLOTTED"
-"""Cores and MiB that the engine has given, which the worker does not exceed."""
+"""Cores, MiB and GPUs that the engine has given, which the worker does not exceed."""
+ENDS_AT = "GRASS_ENDS_AT"
+"""When the engine ends this job, in seconds since boot."""
+OUTPUT = "GRASS_PILOT_OUTPUT"
+"""The folder for the output of jobs, which the broker sees too."""
+_ASK_LIMIT_S = 5
+_CLOCK = (86400, 3600, 60, 1)
 
 
 def main(path: str) -> int:
@@ -36,6 +43,9 @@ def _run(home: str, told: dict[str, Any]) -> int:
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     command = [sys.executable, "-I", os.path.join(root, "__main__.py"), "daemon"]
     environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
+    os.makedirs(told["output"], mode=0o700, exist_ok=True)
+    environment[OUTPUT] = told["output"]
+    environment[ENDS_AT] = str(_boot_s() + time_left(told["time_limit_s"]))
     if not told["gpus"]:
         # Many engines leave every GPU of a host visible to jobs that asked for none.
         environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -50,13 +60,61 @@ def _run(home: str, told: dict[str, Any]) -> int:
 
 
 def _allotted(told: dict[str, Any]) -> str:
-    """Return what the engine gave, as `cores,MiB`; either may be empty.
+    """Return what the engine gave, as `cores,MiB,gpus`; each may be empty.
 
     Slurm says it. Of other engines it is what they were asked for.
     """
     cores = os.environ.get("SLURM_CPUS_ON_NODE", told["cpus"])
     memory = os.environ.get("SLURM_MEM_PER_NODE", told["memory_mib"] or "")
-    return f"{cores},{memory}"
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") if told["gpus"] else ""
+    return f"{cores},{memory},{gpus}"
+
+
+def time_left(limit_s: float) -> float:
+    """Return how long the engine lets this job run on.
+
+    Slurm says it. Of other engines it is what they were asked for, less the time since
+    the job began: this process was the job's shell, so it began with the job.
+    """
+    end = os.environ.get("SLURM_JOB_END_TIME", "")
+    if end.isdecimal():
+        return int(end) - time.time()
+    said = _asked_of_slurm(os.environ.get("SLURM_JOB_ID", ""))
+    return limit_s - _age_s() if said is None else said
+
+
+def _asked_of_slurm(job: str) -> float | None:
+    if not job.isdecimal():
+        return None
+    words = ["squeue", "-h", "-j", job, "-o", "%L"]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_ASK_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return clock_s(done.stdout.strip())
+
+
+def clock_s(text: str) -> float | None:
+    """Read `1-02:00:00`, `2:00:00` or `2:00`; None: it is none of these."""
+    parts = text.replace("-", ":").split(":")
+    if not all(part.isdecimal() for part in parts) or len(parts) > len(_CLOCK):
+        return None
+    return float(
+        sum(int(n) * s for n, s in zip(parts[::-1], _CLOCK[::-1], strict=False))
+    )
+
+
+def _boot_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _age_s() -> float:
+    """Return for how long this process has been there."""
+    with open("/proc/self/stat", "rb") as file:
+        ticks = int(file.read().rpartition(b")")[2].split()[19])
+    return _boot_s() - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _write(path: str, text: str) -> None:

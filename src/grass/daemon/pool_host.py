@@ -28,7 +28,7 @@ from grass.model.pools import Pool
 from grass.model.times import rfc3339
 
 PILOT_LEASE_S = 60.0
-_FOLDER = "~/.cache/grass/pilots"
+_FOLDER = "~/.local/share/grass/pilots"
 _WRITE = (
     'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
     "sh",
@@ -117,6 +117,8 @@ class PilotFiles:
             "cpus": pool.cpus,
             "memory_mib": pool.memory_mib,
             "gpus": pool.gpus,
+            "time_limit_s": pool.time_limit_s,
+            "output": str(output_folder(pool) / split_token(token)[0]),
         }
         return encoded(told).decode("ascii")
 
@@ -126,6 +128,12 @@ def _program(pool: Pool) -> tuple[str, ...]:
     if pool.python:
         return (pool.python, "-I", "-m", pilot.__name__)
     return (sys.executable, "-I", pilot.__file__)
+
+
+def output_folder(pool: Pool | None) -> Path:
+    """Return where the pilots of a pool write the output of jobs; None: usually."""
+    named = "" if pool is None else pool.folder
+    return Path(named or os.path.expanduser(_FOLDER)) / "output"
 
 
 def _folder(pool: Pool) -> Path:

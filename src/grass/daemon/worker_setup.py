@@ -13,7 +13,7 @@ from typing import Any
 from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
-from grass.daemon.pilot import ALLOTTED
+from grass.daemon.pilot import ALLOTTED, ENDS_AT, OUTPUT
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import allotted_units, boot_id, found_units
 from grass.event_log import EventLog
@@ -70,6 +70,7 @@ async def worker(
         hosting.labels,
         home_instance(home),
         (GPU_MEMORY,) if mps is None else (MPS, GPU_MEMORY),
+        _ends_at(),
     )
     python = settings.task_python or sys.executable
     folder, most = blobs
@@ -79,7 +80,7 @@ async def worker(
     admission = Admission(BusyGpus(settings.gpu_busy))
     core = WorkerCore(who, around, hosting.lease_s, admission)
     return WorkerAgent(
-        core, link, home.keeper, home.output, hosting.log_format or "text", monitor
+        core, link, home.keeper, _output(home), hosting.log_format or "text", monitor
     )
 
 
@@ -91,7 +92,7 @@ async def with_old_results_removed(
     if keep_s is None:
         await working
         return
-    removing = asyncio.ensure_future(remove_old_results(home.output, keep_s))
+    removing = asyncio.ensure_future(remove_old_results(_output(home), keep_s))
     try:
         await working
     finally:
@@ -100,7 +101,7 @@ async def with_old_results_removed(
 
 def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
     return Surroundings(
-        output_folder=home.output,
+        output_folder=_output(home),
         home=os.path.expanduser("~"),
         shell=shell(),
         environment=user_environment(os.environ),
@@ -109,6 +110,17 @@ def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
         gpus=found.get("gpu", {}),
         gpu_memory=gpu_memory(found),
     )
+
+
+def _output(home: Home) -> str:
+    """Return where output goes: of a pilot, to where it stays when that has left."""
+    return os.environ.get(OUTPUT) or home.output
+
+
+def _ends_at() -> float | None:
+    """Return when the engine that started this daemon ends it, if one did."""
+    text = os.environ.get(ENDS_AT, "")
+    return float(text) if text else None
 
 
 def _mps(home: Home) -> MpsPlace | None:

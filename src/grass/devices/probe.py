@@ -28,9 +28,14 @@ def found_units(
 
 
 def allotted_units(found: FoundUnits, allotted: str) -> FoundUnits:
-    """Return what an engine has given of a host: `cores,MiB`, either may be empty."""
-    cores, _, mib = allotted.partition(",")
-    limited = dict(found)
+    """Return what an engine has given of a host: `cores,MiB,gpus`, each may be empty.
+
+    GPUs that the engine names are there, also where no library tells of them.
+    """
+    cores, mib, *names = (*allotted.split(","), "")
+    limited, names = dict(found), [name for name in names if name]
+    if names and "gpu" not in found:
+        limited["gpu"] = {name: Unit(WHOLE) for name in names}
     if cores.isdecimal():
         limited["cpu"] = dict(list(found["cpu"].items())[: int(cores)])
     if mib.isdecimal() and int(mib):

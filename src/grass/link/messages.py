@@ -208,6 +208,8 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """Whether it understands `Shrink`."""
     runs_tasks: bool = False
     """Whether it runs a `Start` with a `task`, and fetches blobs."""
+    time_left_s: float | None = None
+    """How long an engine lets it run; None: it was started by no engine."""
 
 
 class Returned(Message, tag="returned"):

@@ -1,5 +1,7 @@
 """Durations, as people write them."""
 
+import math
+
 from grass.errors import UsageError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -27,6 +29,14 @@ def duration_text(duration_s: float) -> str:
         count, left = divmod(left, size)
         parts += [f"{count}{unit}"] if count else []
     return "".join(parts) or "0s"
+
+
+def rounded_up(duration_s: float) -> float:
+    """Return three digits of a duration, so that there are not too many of them."""
+    if duration_s <= 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(duration_s)) - 2)
+    return math.ceil(round(duration_s / step, 6)) * step
 
 
 def _with_days(text: str) -> float:

@@ -60,6 +60,26 @@ class PilotReport(msgspec.Struct, frozen=True, kw_only=True):
     """When the engine expects to start it, as the engine writes it."""
 
 
+class PoolMode(StrEnum):
+    """For which jobs a pilot is asked for."""
+
+    SHARED = "shared"
+    """For one job after the other, until it is idle or out of time."""
+    PER_JOB = "per-job"
+    """For one job alone, with what that asks for."""
+    AUTO = "auto"
+    """By the time that a job may take."""
+
+
+class PilotSize(msgspec.Struct, frozen=True):
+    """What an engine is asked for where that is not what the pool declares."""
+
+    cpus: int
+    gpus: int
+    memory_mib: int | None
+    time_limit_s: float
+
+
 class Pool(msgspec.Struct, kw_only=True):
     """A pool as its user declared it, and how its engine has answered."""
 
@@ -72,6 +92,7 @@ class Pool(msgspec.Struct, kw_only=True):
     """A worker that had no job for so long leaves."""
     time_limit_s: float
     """How long the engine lets a pilot run."""
+    mode: PoolMode = PoolMode.AUTO
     cpus: int = 1
     gpus: int = 0
     memory_mib: int | None = None
@@ -132,6 +153,12 @@ class Pilot(msgspec.Struct, kw_only=True):
     """Random; made and stored before the engine is asked."""
     pool: str
     asked_at: int
+    job: int | None = None
+    """The only job that it is for; None: it takes any."""
+    size: PilotSize | None = None
+    """What its job needs; None: what the pool declares."""
+    used: bool = False
+    """Whether the job that it is for has started there."""
     stage: PilotStage = PilotStage.ASKED
     unsure_since: int | None = None
     """Since when it is not known whether the engine has it; None: it is known."""
@@ -143,6 +170,8 @@ class Pilot(msgspec.Struct, kw_only=True):
     """When its worker came for the first time."""
     by_hand: bool = False
     """A person asked for it: it stays until it was idle for long, or is sent away."""
+    ends_at: int | None = None
+    """When the engine ends it, as its worker reports; None: it has not come."""
     drained: bool = False
     """Whether its worker gets no job any more."""
     connected: bool = False

@@ -62,6 +62,8 @@ class Worker(msgspec.Struct):
     """Whether an attempt there can be given less while it runs; not stored."""
     runs_tasks: bool = False
     """Whether it runs Python functions: an older one does not."""
+    ends_at: int | None = None
+    """When an engine ends it, as it reports; None: no engine does."""
     unable: str = ""
     """Why it cannot start jobs, as last reported, or ""; not stored."""
 

@@ -176,6 +176,9 @@ class PilotReply(msgspec.Struct):
     connected: bool
     by_hand: bool
     """Whether a person asked for it."""
+    job: int | None
+    """The only job that it is for; None: it takes any."""
+    ends_at: str | None
 
 
 class PoolReply(msgspec.Struct):
@@ -186,6 +189,7 @@ class PoolReply(msgspec.Struct):
     max_workers: int
     idle_s: float
     time_limit_s: float
+    mode: str
     cpus: int
     gpus: int
     memory_mib: int | None

@@ -59,26 +59,16 @@ class Inspection:
         record = self._queues.get(queue)
         return 0 if record is None else record.waiting
 
-    def waiting_for(self, worker: str, shorter_than: float | None = None) -> int:
+    def waiting_for(self, worker: str) -> int:
         """Count the blocked jobs that an empty worker could run, be it away or new.
 
-        Jobs count that wait for units, not those that a limit or a pause keeps; and
-        only those that may take less time than is given, or have no limit.
+        Jobs count that wait for units, not those that a limit or a pause keeps.
         """
-        return sum(
-            shape.count
-            for shape in self._blocked_for(worker)
-            if shorter_than is None or not _is_long(shape, shorter_than)
-        )
+        return sum(shape.count for shape in self._blocked_for(worker))
 
-    def first_waiting_for(
-        self, worker: str, most: int, at_least: float | None = None
-    ) -> list[int]:
-        """Return the first of such jobs in order: all, or those that may take long."""
-        shapes = self._blocked_for(worker)
-        if at_least is not None:
-            shapes = [one for one in shapes if _is_long(one, at_least)]
-        return first(shapes, most)
+    def first_waiting_for(self, worker: str, most: int) -> list[int]:
+        """Return the first of such jobs in order."""
+        return first(self._blocked_for(worker), most)
 
     def _blocked_for(self, worker: str) -> list[Shape]:
         known, now = self._fleet.worker(worker), self._fleet.now
@@ -140,10 +130,6 @@ class Inspection:
         if shape is None:
             raise NotFound(f"job {job} is not waiting")
         return shape
-
-
-def _is_long(shape: Shape, at_least: float) -> bool:
-    return shape.key.time_s is not None and shape.key.time_s >= at_least
 
 
 def copied(capacity: Capacity) -> Capacity:

@@ -95,10 +95,18 @@ async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
     call = _enqueue_call(request, body)
     done = await _answered_before(broker, call)
     if done is None:
+        await _check_engines(request, call)
         done = await _added(broker, call)
     if not after.notes:
         return done
     return replace(done, hint="\n".join(filter(None, (*after.notes, done.hint))))
+
+
+async def _check_engines(request: Request, call: Enqueue) -> None:
+    """Ask engines about jobs that are for one pool alone, before anything is added."""
+    pools = context_of(request).pools
+    if pools is not None and any(job.patch.pool for job in call.jobs):
+        await pools.check_jobs(call)
 
 
 async def _added(broker: Broker, call: Enqueue) -> Enqueued:

@@ -103,6 +103,7 @@ def _document(state: State, pool: Pool) -> PoolReply:
         max_workers=pool.max_workers,
         idle_s=pool.idle_s,
         time_limit_s=pool.time_limit_s,
+        mode=pool.mode.value,
         cpus=pool.cpus,
         gpus=pool.gpus,
         memory_mib=pool.memory_mib,
@@ -130,4 +131,6 @@ def _pilot(state: State, pilot: Pilot) -> PilotReply:
         worker=None if worker is None else registry.name_of(state, worker),
         connected=pilot.connected,
         by_hand=pilot.by_hand,
+        job=pilot.job,
+        ends_at=rfc3339(pilot.ends_at),
     )

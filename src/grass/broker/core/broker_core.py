@@ -97,6 +97,7 @@ class BrokerCore:
             requests.RemovePool: pool_calls.remove,
             requests.AskForPilots: pool_calls.ask_by_hand,
             requests.LeavePilot: pool_calls.leave,
+            requests.PilotSizes: pool_calls.sizes,
             requests.PilotSubmitted: pool_calls.submitted,
             requests.PilotRefused: pool_calls.refused,
             requests.PilotsListed: pool_calls.listed,
@@ -137,7 +138,7 @@ class BrokerCore:
         if state.absences:
             leases.run_out(state, now_s)
         if state.pools.in_use:
-            pool_workers.follow(state)
+            pool_workers.follow(state, now_s)
         for placement in state.scheduler.decide(now_s):
             job = placement.job
             if state.bulk.before_start and bulk_calls.act_before_start(state, job):

@@ -5,8 +5,9 @@ reader holds nothing but its own chunk.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
+from typing import Protocol
 
 from grass.broker.core.workers.message_checks import check_scanned
 from grass.broker.shell.output_flow import ChunkSizes, Throttle
@@ -27,12 +28,29 @@ PATIENCE_S = 20.0
 LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
 
+class KeptOutput(Protocol):
+    """Output that workers have left where the broker's own machine finds it."""
+
+    def holds(self, paths: Sequence[str]) -> bool:
+        """Return whether all these files are there."""
+
+    def send(self, message: ReadOutput | CloseOutput) -> None:
+        """Take a message as a worker does; answered with `delivered`."""
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove those of the files that are there."""
+
+
+_Asked = Link[ToWorker, ToBroker] | KeptOutput
+
+
 class OutputStreams:
     """Reads of output that wait for a worker's answer."""
 
     def __init__(self, link_of: LinkOf) -> None:
         """`link_of` finds a worker's link, if it is connected."""
         self._link_of = link_of
+        self.kept: KeptOutput | None = None
         self._throttle = Throttle()
         self._chunks = ChunkSizes()
         self._numbers = count(1)
@@ -92,9 +110,21 @@ class OutputStreams:
             ) from None
 
     async def _ask(self, worker: str, request: ReadOutput) -> OutputData:
-        link = self._link_of(worker)
-        if link is None:
+        link, kept = self._link_of(worker), self._kept(request)
+        if link is not None:
+            try:
+                return await self._answered(worker, request, link)
+            except Unreachable:
+                # It left meanwhile, but what it wrote may be here.
+                if kept is None:
+                    raise
+        if kept is None:
             raise _away()
+        return await self._answered("", request, kept)
+
+    async def _answered(
+        self, worker: str, request: ReadOutput, link: _Asked
+    ) -> OutputData:
         request.stream = stream = next(self._numbers)
         answer = asyncio.get_running_loop().create_future()
         self._waiting[stream] = worker, answer
@@ -108,6 +138,11 @@ class OutputStreams:
         if data.missing:
             raise NotFound(f"the output file {request.path} is gone")
         return data
+
+    def _kept(self, request: ReadOutput) -> KeptOutput | None:
+        """Return what has these files though their worker is not connected."""
+        paths = request.files or [request.path]
+        return self.kept if self.kept is not None and self.kept.holds(paths) else None
 
     async def _pause(self, size: int) -> None:
         loop = asyncio.get_running_loop()
@@ -124,6 +159,12 @@ class OutputStreams:
         """Deliver a worker's answer; it is dropped if its reader has left."""
         asked, answer = self._waiting.get(data.stream, ("", None))
         if answer is not None and asked == worker and not answer.done():
+            answer.set_result(data)
+
+    def delivered(self, data: OutputData) -> None:
+        """Deliver what was read without a worker."""
+        _, answer = self._waiting.get(data.stream, ("", None))
+        if answer is not None and not answer.done():
             answer.set_result(data)
 
     def gone(self, worker: str) -> None:

@@ -5,14 +5,21 @@ holds up its own pool alone. What an engine answers goes back as a call.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from grass.broker.core.calls import NewToken
+from grass.broker.core.calls import Enqueue, NewToken
 from grass.broker.core.pools.pool_memory import CancelPilots, Effect, Submit
 from grass.broker.core.pools.pool_workers import token_name
-from grass.broker.core.pools.requests import PilotRefused, PilotsListed, PilotSubmitted
+from grass.broker.core.pools.requests import (
+    PilotRefused,
+    PilotSizes,
+    PilotsListed,
+    PilotSubmitted,
+)
+from grass.broker.core.pools.sizing import sized
 from grass.broker.core.state import SCHEDULER
 from grass.broker.shell.new_secrets import new_secret
 from grass.broker.shell.service import Broker
@@ -64,7 +71,7 @@ class PoolRunner:
         broker.ask_engines = self._ask
 
     async def check(self, pool: Pool) -> str:
-        """Ask the engine of a new pool whether it would take its pilots."""
+        """Ask the engine of a pool whether it would take such pilots."""
         request = self._launcher.request(pool, "check")
         return await self._provider_of(pool).check(request)
 
@@ -72,6 +79,14 @@ class PoolRunner:
         """Return what the engine of a pool would be given for one worker."""
         request = self._launcher.request(pool, _NO_MARK)
         return self._provider_of(pool).preview(request)
+
+    async def check_jobs(self, call: Enqueue) -> None:
+        """Raise EngineRefusal if an engine says that it can never start a job."""
+        for name, size in await self._broker.call(PilotSizes(call)):
+            pool = self._broker.state.pools.pools.get(name)
+            if pool is not None:
+                with contextlib.suppress(CannotAsk):
+                    await self.check(sized(pool, size))
 
     async def run(self) -> None:
         """Look after all pilots until cancelled."""
@@ -108,7 +123,9 @@ class PoolRunner:
             assert isinstance(error, Exception)
             log.defect(error)
 
-    async def _submit(self, pool: Pool, mark: str) -> None:
+    async def _submit(self, declared: Pool, mark: str) -> None:
+        pilot = self._broker.state.pools.pilots.get(mark)
+        pool = sized(declared, None if pilot is None else pilot.size)
         try:
             await self._give_token(pool, mark)
             request = self._launcher.request(pool, mark)

@@ -54,6 +54,8 @@ async def _forget(
 ) -> PrunedJobs:
     pruned = await broker.call(Prune(actor, ids, wanted=ids))
     await broker.blobs.forget(_blobs(pruned))
+    if broker.output.kept is not None:
+        broker.output.kept.remove(_left_behind(broker, pruned))
     output_bytes = sum(
         attempt.output_bytes
         for details in pruned
@@ -61,6 +63,17 @@ async def _forget(
         for attempt in details.attempts
     )
     return PrunedJobs(total.jobs + len(pruned), total.output_bytes + output_bytes)
+
+
+def _left_behind(broker: Broker, pruned: list[JobDetails]) -> list[str]:
+    """Return the output of these jobs that no worker is there to remove."""
+    return [
+        attempt.output
+        for details in pruned
+        if details.spec.output is None
+        for attempt in details.attempts
+        if attempt.output and attempt.worker not in broker.state.workers
+    ]
 
 
 def _blobs(pruned: list[JobDetails]) -> list[str]:

@@ -18,6 +18,7 @@ ADDING = (
     Option("--max-workers", "N", "never have more workers of it than this"),
     Option("--time", "TIME", "how long the scheduler lets a worker run"),
     Option("--idle", "TIME", "a worker without a job leaves after this (5m)"),
+    Option("--mode", "MODE", "a worker for each job: per-job, shared or auto (auto)"),
     Option("--partition", "NAME", "the partition of Slurm to ask in"),
     Option("--cpus", "N", "cores of each worker (1)"),
     Option("--gpus", "N", "GPUs of each worker (0)"),
@@ -73,10 +74,17 @@ def _shape(values: Values) -> Document:
         "max_workers": most,
         "idle_s": seconds(values.text("idle") or _DEFAULT_IDLE),
         "time_limit_s": seconds(time),
+        "mode": _mode(values.text("mode") or "auto"),
         "cpus": values.whole_number("cpus") or 1,
         "gpus": values.whole_number("gpus") or 0,
         "memory_mib": _memory_mib(values),
     }
+
+
+def _mode(word: str) -> str:
+    if word not in ("auto", "per-job", "shared"):
+        raise UsageError(f"--mode `{word}` is not known", "auto, per-job or shared")
+    return word
 
 
 def _site(values: Values) -> Document:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
+from grass.model.durations import rounded_up
 from grass.model.field_readers import FieldReader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
@@ -132,6 +133,16 @@ class Spec(RunOptions, frozen=True, kw_only=True):
             self.labels if self.pool is None else (*self.labels, pool_label(self.pool))
         )
         return frozenset(own if self.task is None else (*own, RUNS_TASKS))
+
+    @property
+    def may_take_s(self) -> float | None:
+        """How long it may take, with the grace after its limit; None: it has none."""
+        return None if self.time_limit_s is None else self.time_limit_s + self.grace_s
+
+    @property
+    def rounded_time_s(self) -> float | None:
+        """The same, rounded up: jobs that differ little are placed alike."""
+        return None if self.may_take_s is None else rounded_up(self.may_take_s)
 
     @property
     def asks_again(self) -> int | None:

@@ -113,6 +113,8 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     """Tells this home from copies of it."""
     enforces: tuple[str, ...] = ()
     """What of a request it can enforce."""
+    ends_at: float | None = None
+    """When an engine ends it, by the clock since boot; None: no engine does."""
 
 
 class HelloState:
@@ -184,4 +186,5 @@ class HelloState:
             enforces=(*who.enforces, *self._controllers),
             shrinks=True,
             runs_tasks=self._runs_tasks,
+            time_left_s=None if who.ends_at is None else max(0.0, who.ends_at - now_s),
         )

@@ -45,6 +45,7 @@ def _may_fit(state: State, job: Job, spec: Spec, asked: Request) -> bool:
         worker=spec.worker,
         labels=spec.all_labels,
         gpu_model=spec.gpu_model,
+        time_s=spec.rounded_time_s,
     )
     return problem is None
 

@@ -85,6 +85,8 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
     worker.lease_s, worker.enforces = message.lease_s, message.enforces
     worker.shrinks, worker.runs_tasks = message.shrinks, message.runs_tasks
     worker.connected, worker.heard_at = True, state.now_us
+    left_s = message.time_left_s
+    worker.ends_at = None if left_s is None else state.now_us + int(left_s * 1e6)
     worker.address, worker.instance = address, message.instance
     _can_start(state, worker, message.unable)
     registry.note_clock(worker, message.wall_at, state.now_us)

@@ -99,13 +99,14 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         one.queue,
         spec.request,
         one.priority,
-        worker=spec.worker,
+        worker=state.pools.bound.get(one.id, spec.worker),
         labels=spec.all_labels,
         limiters=array_limits.limiters_of(one, spec),
         gpu_model=spec.gpu_model,
         policy=spec.policy,
         learned=learned_type(spec, one),
         process=spec.asks_again,
+        time_s=spec.rounded_time_s,
     )
 
 

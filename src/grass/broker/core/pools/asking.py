@@ -1,35 +1,66 @@
 """How many pilots to ask for, and when to ask a site again that has refused.
 
 A pilot is asked for when a job waits that no worker has room for, up to the pool's
-limit. All pilots that may be alive count against that limit, also those that leave or
+limit: for the first job first, be it for a pilot of its own or for one that takes any.
+All pilots that may be alive count against that limit, also those that leave or
 of which it is not known whether the engine has them. After a refusal the pool waits,
 longer each time; after ten in a row it is paused with the engine's words, and a person
 resumes it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from grass.broker.core.pools.pool_memory import PoolMemory, Submit
-from grass.model.pools import Pilot, Pool
+from grass.model.pools import Pilot, PilotSize, Pool
 
 MOST_REFUSALS = 10
 _SECOND_US = 1_000_000
 _BACK_OFF_S = (5, 15, 60, 300, 900, 1800, 3600)
 
 
-def ask(
-    memory: PoolMemory, pool: Pool, waiting: int, marks: Sequence[str], now_us: int
-) -> None:
-    """Ask for as many pilots as `waiting` jobs need beside those that are coming.
+class Waiting(NamedTuple):
+    """A job that waits for a pilot."""
 
-    `marks` are random and new; as many pilots at most are asked for.
-    """
+    job: int
+    size: PilotSize | None = None
+    """What a pilot of its own has; None: it goes to any."""
+
+
+def may_ask(memory: PoolMemory, pool: Pool, now_us: int) -> int:
+    """Return how many pilots of a pool may be asked for now."""
     if pool.paused or pool.removing or now_us < (pool.retry_at or now_us):
-        return
-    room = pool.max_workers - len(memory.pilots_of(pool.name))
-    wanted = min(room, waiting - memory.coming(pool.name))
-    for mark in marks[: max(0, wanted)]:
-        memory.save(Pilot(mark=mark, pool=pool.name, asked_at=now_us))
+        return 0
+    return max(0, pool.max_workers - len(memory.pilots_of(pool.name)))
+
+
+def ask(
+    memory: PoolMemory,
+    pool: Pool,
+    waiting: Iterable[Waiting],
+    marks: Sequence[str],
+    now_us: int,
+) -> None:
+    """Ask for the pilots that jobs need beside those that are there or coming.
+
+    The jobs are in their order. `marks` are random and new.
+    """
+    pilots = memory.pilots_of(pool.name)
+    served = {pilot.job for pilot in pilots if pilot.job is not None}
+    coming = sum(one.job is None for one in memory.coming(pool.name))
+    missing = []
+    for one in waiting:
+        if one.size is None and coming:
+            coming -= 1
+        elif one.size is None or one.job not in served:
+            missing.append(one)
+    room = may_ask(memory, pool, now_us)
+    for one, mark in zip(missing[:room], marks, strict=False):
+        job = None if one.size is None else one.job
+        pilot = Pilot(
+            mark=mark, pool=pool.name, job=job, size=one.size, asked_at=now_us
+        )
+        memory.save(pilot)
         memory.effects.append(Submit(pool.name, mark))
 
 

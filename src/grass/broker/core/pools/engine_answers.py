@@ -47,9 +47,13 @@ def submitted(memory: PoolMemory, pool: str, mark: str, engine_id: str) -> None:
 def refused(memory: PoolMemory, mark: str, words: str, now_us: int) -> None:
     """Drop a pilot that the engine did not take, and wait before the next."""
     pilot = memory.pilots.get(mark)
-    if pilot is not None:
-        asking.refused(memory, memory.pools[pilot.pool], words, now_us)
-        memory.drop(pilot)
+    if pilot is None:
+        return
+    if pilot.job is not None:
+        count = memory.refused_jobs.get(pilot.job, 0)
+        memory.refused_jobs[pilot.job] = count + 1
+    asking.refused(memory, memory.pools[pilot.pool], words, now_us)
+    memory.drop(pilot)
 
 
 def not_answered(memory: PoolMemory, mark: str, words: str, now_us: int) -> None:

@@ -8,6 +8,7 @@ only then the engine is asked to end it.
 
 from grass.broker.core.pools.engine_answers import cancel_leaving
 from grass.broker.core.pools.pool_memory import DrainWorker, PoolMemory
+from grass.broker.core.pools.sizing import time_limit_s
 from grass.model.pools import Pilot, PilotStage, Pool
 
 _SECOND_US = 1_000_000
@@ -69,7 +70,8 @@ def advance(memory: PoolMemory, now_us: int) -> None:
         if not pilot.connected or pilot.stage is PilotStage.LEAVING:
             continue
         if pilot.idle_since is None:
-            if not pilot.drained and _is_out_of_time(memory, pilot, now_us):
+            late = pilot.job is None and _is_out_of_time(memory, pilot, now_us)
+            if late and not pilot.drained:
                 _drain(memory, pilot)
         elif now_us >= _idle_until(memory, pilot) or _is_out_of_time(
             memory, pilot, now_us
@@ -85,8 +87,29 @@ def wake_at(memory: PoolMemory) -> int | None:
         if pilot.connected and pilot.stage is not PilotStage.LEAVING
     ]
     times = [_idle_until(memory, one) for one in staying if one.idle_since is not None]
-    times += [_out_of_time_at(memory, one) for one in staying if not one.drained]
+    times += [_out_of_time_at(memory, one) for one in staying if _has_a_turn(one)]
     return min(times, default=None)
+
+
+def make_room(memory: PoolMemory, pool: Pool, idle: set[str], now_us: int) -> None:
+    """Let pilots leave that have no time for jobs which wait, so that others come.
+
+    `idle` are the marks of those that have no job after all jobs were placed.
+    """
+    half_us = int(pool.time_limit_s / 2 * _SECOND_US)
+    for pilot in memory.pilots_of(pool.name):
+        stays = pilot.stage is PilotStage.WORKING and pilot.job is None
+        if stays and pilot.mark in idle and now_us + half_us > _ends_at(memory, pilot):
+            leave(memory, pilot)
+
+
+def half_time_at(memory: PoolMemory) -> list[int]:
+    """Return when pilots have no time any more for jobs without a limit."""
+    return [
+        _ends_at(memory, one) - int(_pool(memory, one).time_limit_s / 2 * _SECOND_US)
+        for one in memory.pilots.values()
+        if one.connected and one.job is None and one.stage is PilotStage.WORKING
+    ]
 
 
 def remove(memory: PoolMemory, pool: Pool) -> None:
@@ -133,11 +156,22 @@ def _idle_until(memory: PoolMemory, pilot: Pilot) -> int:
     return pilot.idle_since + int(_pool(memory, pilot).idle_s * _SECOND_US)
 
 
-def _out_of_time_at(memory: PoolMemory, pilot: Pilot) -> int:
+def _ends_at(memory: PoolMemory, pilot: Pilot) -> int:
+    if pilot.ends_at is not None:
+        return pilot.ends_at
     assert pilot.came_at is not None
-    spare_s = min(SPARE_S, _pool(memory, pilot).time_limit_s / 2)
-    left_s = _pool(memory, pilot).time_limit_s - spare_s
-    return pilot.came_at + int(left_s * _SECOND_US)
+    limit_s = time_limit_s(_pool(memory, pilot), pilot)
+    return pilot.came_at + int(limit_s * _SECOND_US)
+
+
+def _out_of_time_at(memory: PoolMemory, pilot: Pilot) -> int:
+    spare_s = min(SPARE_S, time_limit_s(_pool(memory, pilot), pilot) / 2)
+    return _ends_at(memory, pilot) - int(spare_s * _SECOND_US)
+
+
+def _has_a_turn(pilot: Pilot) -> bool:
+    """Return whether a pilot is still drained when its time is nearly up."""
+    return pilot.job is None and not pilot.drained
 
 
 def _is_out_of_time(memory: PoolMemory, pilot: Pilot, now_us: int) -> bool:

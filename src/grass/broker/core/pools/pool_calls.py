@@ -1,25 +1,30 @@
 """What calls about pools do."""
 
 from grass.broker.core.calls import Done
+from grass.broker.core.jobs.enqueue import checked_call
 from grass.broker.core.pools import asking, engine_answers, leaving, pool_workers
 from grass.broker.core.pools.requests import (
     AddPool,
     AskForPilots,
     LeavePilot,
     PilotRefused,
+    PilotSizes,
     PilotsListed,
     PilotSubmitted,
     RemovePool,
     SetPoolPaused,
 )
+from grass.broker.core.pools.sizing import has_own_pilot, own_size
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
 from grass.model.journal import EventKind
-from grass.model.pools import Pilot, Pool
+from grass.model.pools import Pilot, PilotSize, Pool
 from grass.model.resources import check_name
 
 MOST_WORKERS = 10_000
+MOST_CHECKED = 10
+"""Of so many different jobs of a call an engine is asked whether it can start them."""
 
 
 def add(state: State, call: AddPool) -> Done:
@@ -104,6 +109,18 @@ def find(state: State, name: str) -> Pool:
         known = ", ".join(sorted(state.pools.pools))
         raise NotFound(f"there is no pool `{name}`", f"pools: {known or 'none yet'}")
     return pool
+
+
+def sizes(state: State, call: PilotSizes) -> list[tuple[str, PilotSize]]:
+    """Return what jobs of named pools need of pilots of their own, each once."""
+    prepared, _ = checked_call(state, call.enqueue)
+    found: dict[tuple[str, PilotSize], None] = {}
+    for one in prepared.values():
+        if one.spec.pool is not None:
+            pool = state.pools.find(one.spec.pool)
+            if has_own_pilot(pool, one.spec):
+                found[pool.name, own_size(pool, one.spec)] = None
+    return list(found)[:MOST_CHECKED]
 
 
 def submitted(state: State, call: PilotSubmitted) -> None:

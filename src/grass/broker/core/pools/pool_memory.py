@@ -49,6 +49,10 @@ class PoolMemory:
         self.changed_pilots: dict[str, Pilot] = {}
         self.removed_pilots: list[str] = []
         self.effects: list[Effect] = []
+        self.bound: dict[int, str] = {}
+        """By job the worker of the pilot that is there for it alone; not stored."""
+        self.refused_jobs: dict[int, int] = {}
+        """How often a pilot for a job was refused; not stored."""
         self.left: set[str] = set()
         """Marks of pilots that are over, whose workers are not forgotten yet."""
 
@@ -86,10 +90,10 @@ class PoolMemory:
         """Return all pilots of a pool that may be alive."""
         return [one for one in self.pilots.values() if one.pool == pool]
 
-    def coming(self, pool: str) -> int:
-        """Count the pilots whose workers have not come, and still may."""
+    def coming(self, pool: str) -> list[Pilot]:
+        """Return the pilots whose workers have not come, and still may."""
         stages = (PilotStage.ASKED, PilotStage.SUBMITTED)
-        return sum(one.stage in stages for one in self.pilots_of(pool))
+        return [one for one in self.pilots_of(pool) if one.stage in stages]
 
     def save_pool(self, pool: Pool) -> None:
         """Write a pool with this batch."""

@@ -9,13 +9,25 @@ import hashlib
 
 from grass.broker.core.access import tokens
 from grass.broker.core.calls import ForgetWorker, RevokeToken
-from grass.broker.core.pools import asking, engine_answers, leaving
+from grass.broker.core.pools import asking, binding, engine_answers, leaving
+from grass.broker.core.pools.asking import Waiting
 from grass.broker.core.pools.pool_memory import DrainWorker
+from grass.broker.core.pools.sizing import (
+    REPORT_S,
+    has_own_pilot,
+    longest_s,
+    own_size,
+    time_limit_s,
+    unlimited_s,
+)
 from grass.broker.core.state import SCHEDULER, State
 from grass.broker.core.workers import forget, units
-from grass.model.pools import Pilot, Pool
+from grass.model.pools import Pilot, PilotSize, Pool
+from grass.model.worker import Worker
+from grass.scheduler.pilot_terms import PilotTerms
 
 _MARK_DIGITS = 24
+_SECOND_US = 1_000_000
 _TOKEN = "pilot-"  # noqa: S105 -- the beginning of its name
 
 
@@ -34,6 +46,9 @@ def publish(state: State) -> None:
             labels = frozenset({pool.label})
             name = _placeholder(pool.name)
             state.scheduler.remember_worker(name, pool.capacity(), labels)
+            most_s = longest_s(pool)
+            terms = PilotTerms() if most_s is None else PilotTerms(longest_s=most_s)
+            state.scheduler.set_terms(name, terms)
     for name in memory.removed_pools:
         state.scheduler.forget_worker(_placeholder(name))
 
@@ -46,27 +61,28 @@ def restarted(state: State) -> None:
     publish(state)
 
 
-def follow(state: State) -> None:
+def follow(state: State, now_s: float) -> None:
     """Note which workers of pilots came, left, or have jobs; let idle ones leave."""
     memory = state.pools
     with_jobs = {attempt.worker for attempt in state.attempts.values()}
     for pilot in list(memory.pilots.values()):
-        _follow(state, pilot, with_jobs)
+        _follow(state, pilot, with_jobs, now_s)
+    binding.follow(state)
     leaving.advance(memory, state.now_us)
     _carry_out_drains(state)
     for mark in list(memory.left):
         _forget_worker(state, mark, with_jobs)
 
 
-def _follow(state: State, pilot: Pilot, with_jobs: set[str]) -> None:
+def _follow(state: State, pilot: Pilot, with_jobs: set[str], now_s: float) -> None:
     worker = pilot.worker or _worker_of(state, pilot)
     known = None if worker is None else state.workers.get(worker)
     if known is None:
         return
     memory, now_us = state.pools, state.now_us
     if known.connected and not pilot.connected:
-        waiting = _waiting(state, memory.pools[pilot.pool])
-        needed = known.id in with_jobs or bool(waiting)
+        _set_terms(state, pilot, known, now_s)
+        needed = known.id in with_jobs or _is_needed(state, pilot, known.id)
         leaving.came(memory, pilot.mark, known.id, now_us, needed=needed)
     elif pilot.connected and not known.connected:
         leaving.gone(memory, known.id)
@@ -75,6 +91,27 @@ def _follow(state: State, pilot: Pilot, with_jobs: set[str]) -> None:
             leaving.busy(memory, known.id)
     elif pilot.connected:
         leaving.idle(memory, known.id, now_us)
+
+
+def _set_terms(state: State, pilot: Pilot, worker: Worker, now_s: float) -> None:
+    """Tell the scheduler until when a worker that connected is there, and for whom."""
+    pool = state.pools.pools[pilot.pool]
+    limit_us = int(time_limit_s(pool, pilot) * _SECOND_US)
+    pilot.ends_at = worker.ends_at or (pilot.came_at or state.now_us) + limit_us
+    left_s = (pilot.ends_at - state.now_us) / _SECOND_US - REPORT_S
+    terms = PilotTerms(
+        ends_at=now_s + left_s,
+        unlimited_s=unlimited_s(pool),
+        bound=pilot.job is not None,
+    )
+    state.scheduler.set_terms(worker.id, terms)
+
+
+def _is_needed(state: State, pilot: Pilot, worker: str) -> bool:
+    """Return whether a job waits for a worker that came."""
+    if pilot.job is not None:
+        return state.scheduler.waits(pilot.job)
+    return state.scheduler.waiting_for(worker) > 0
 
 
 def _forget_worker(state: State, mark: str, with_jobs: set[str]) -> None:
@@ -97,15 +134,12 @@ def _forget_worker(state: State, mark: str, with_jobs: set[str]) -> None:
 def ask(state: State) -> None:
     """Ask for pilots for the jobs that still wait after all placements."""
     memory = state.pools
+    binding.note_starts(state)
     for pool in list(memory.pools.values()):
-        room = pool.max_workers - len(memory.pilots_of(pool.name))
-        if room > 0 and not pool.paused and not pool.removing:
-            marks = [_mark(state, pool, number) for number in range(room)]
-            before = len(memory.pilots)
-            asking.ask(memory, pool, _waiting(state, pool), marks, state.now_us)
-            if len(memory.pilots) != before:
-                pool.made += room
-                memory.save_pool(pool)
+        if asking.may_ask(memory, pool, state.now_us):
+            _ask(state, pool)
+        elif not pool.paused and not pool.removing:
+            _make_room(state, pool)
     if memory.changed:
         state.batch.urgent = True
 
@@ -118,14 +152,55 @@ def ask_by_hand(state: State, pool: Pool, count: int) -> None:
     state.pools.save_pool(pool)
 
 
+def _ask(state: State, pool: Pool) -> None:
+    memory = state.pools
+    room = asking.may_ask(memory, pool, state.now_us)
+    waiting = _waiting(state, pool, room)
+    if not waiting:
+        return
+    marks = [_mark(state, pool, number) for number in range(room)]
+    before = len(memory.pilots)
+    asking.ask(memory, pool, waiting, marks, state.now_us)
+    if len(memory.pilots) != before:
+        pool.made += room
+        memory.save_pool(pool)
+
+
+def _make_room(state: State, pool: Pool) -> None:
+    """Let idle pilots leave that have too little time for a job that waits."""
+    memory = state.pools
+    if state.scheduler.waiting_for(_placeholder(pool.name)):
+        with_jobs = {attempt.worker for attempt in state.attempts.values()}
+        pilots = memory.pilots_of(pool.name)
+        idle = {one.mark for one in pilots if one.connected} - {
+            one.mark for one in pilots if one.worker in with_jobs
+        }
+        leaving.make_room(memory, pool, idle, state.now_us)
+
+
 def next_times(state: State) -> list[int]:
     """Return when there is something to do for pools."""
-    times = (leaving.wake_at(state.pools), asking.retry_at(state.pools))
+    times = [leaving.wake_at(state.pools), asking.retry_at(state.pools)]
+    times += leaving.half_time_at(state.pools)
     return [at for at in times if at is not None and at > state.now_us]
 
 
-def _waiting(state: State, pool: Pool) -> int:
-    return state.scheduler.waiting_for(_placeholder(pool.name))
+def _waiting(state: State, pool: Pool, room: int) -> list[Waiting]:
+    """Return the first jobs that wait, those last that the engine has refused."""
+    memory, waits = state.pools, state.scheduler.waits
+    refused = {job: n for job, n in memory.refused_jobs.items() if waits(job)}
+    memory.refused_jobs = refused
+    most = room + len(memory.pilots_of(pool.name)) + len(refused)
+    jobs = state.scheduler.first_waiting_for(_placeholder(pool.name), most)
+    return [
+        Waiting(job, _own_size(state, pool, job))
+        for job in sorted(jobs, key=lambda job: refused.get(job, 0))
+    ]
+
+
+def _own_size(state: State, pool: Pool, job: int) -> PilotSize | None:
+    spec = state.specs[state.jobs[job].spec]
+    return own_size(pool, spec) if has_own_pilot(pool, spec) else None
 
 
 def _worker_of(state: State, pilot: Pilot) -> str | None:

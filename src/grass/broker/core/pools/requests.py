@@ -1,7 +1,7 @@
 """Calls about pools: of users, and of the shell that asks engines."""
 
-from grass.broker.core.calls import Call, Done
-from grass.model.pools import PilotReport, Pool
+from grass.broker.core.calls import Call, Done, Enqueue
+from grass.model.pools import PilotReport, PilotSize, Pool
 
 
 class AddPool(Call[Done]):
@@ -40,6 +40,12 @@ class LeavePilot(Call[Done]):
     actor: str
     name: str
     """Its worker's name or id, its id in the engine, or its mark."""
+
+
+class PilotSizes(Call[list[tuple[str, PilotSize]]]):
+    """Which pilots would be asked for, by pool, for the jobs of a call alone."""
+
+    enqueue: Enqueue
 
 
 class PilotSubmitted(Call[None]):

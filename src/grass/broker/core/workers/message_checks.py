@@ -24,6 +24,7 @@ from grass.link.messages import (
 )
 from grass.link.requests import LineScan, ScannedLines
 from grass.model.amounts import LARGEST
+from grass.model.durations import LONGEST_S
 from grass.model.ids import attempt_id
 from grass.model.resources import Units, check_units
 from grass.model.times import LATEST
@@ -112,6 +113,9 @@ def _check_hello(message: Hello) -> None:
     lease_s = message.lease_s
     if lease_s is not None and not 0 < lease_s <= LONGEST_LEASE_S:
         raise ProtocolError(f"a lease of {lease_s} s")
+    left_s = message.time_left_s
+    if left_s is not None and not 0 <= left_s <= LONGEST_S:
+        raise ProtocolError(f"a worker with {left_s} s left")
     try:
         for label in message.labels:
             check_label(label)

@@ -67,6 +67,7 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
         labels=spec.all_labels,
         gpu_model=spec.gpu_model,
         learned="" if spec.auto_vram else None,
+        time_s=spec.rounded_time_s,
     )
     if problem is not None:
         raise NeverFits(problem, hint)
