@@ -176,6 +176,8 @@ class LeadLost(StorageError):
     code = "lead-lost"
     exit_code = 3
     status = 503
+    leader = ""
+    """The address of the broker that leads; empty: not known."""
 
 
 class NoDatabase(StorageError):

@@ -1,10 +1,11 @@
-"""`python -m tests.simulation SEED` prints the trace of one seed."""
+"""`python -m tests.simulation SEED [brokers]` prints the trace of one seed."""
 
 import sys
 
-from tests.simulation.runner import run_seed
+from tests.simulation.runner import run_brokers_seed, run_seed
 
-result = run_seed(int(sys.argv[1]), tail=100_000)
+run = run_brokers_seed if sys.argv[2:] == ["brokers"] else run_seed
+result = run(int(sys.argv[1]), tail=100_000)
 sys.stdout.write("\n".join(result.tail) + "\n")
 verdict = result.problem or "passed"
 sys.stdout.write(f"seed {result.seed}: {verdict}\n")

@@ -12,11 +12,11 @@ from grass.broker.core.attempts import prefetch
 from grass.broker.core.calls import AnyCall, FromWorker, TimerFired, WorkerGone
 from grass.broker.core.pools.pool_memory import Effect
 from grass.broker.core.rounds import Round, Rounds, loaded
-from grass.broker.core.shell_interface import Commit, Pause, Read, Step
+from grass.broker.core.shell_interface import Commit, NextEpoch, Pause, Read, Step
 from grass.broker.core.state import State
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.service import GATHER_S, STARTED_DEFERRED_S
-from grass.errors import StorageError
+from grass.errors import LeadLost, StorageError
 from grass.link.messages import (
     Exited,
     Heartbeat,
@@ -49,11 +49,52 @@ class Observer(Protocol):
         """People are told that these jobs ended."""
 
 
+class Lead(Protocol):
+    """The lead of a broker that shares its store with others."""
+
+    epoch: int
+
+    def trusts(self) -> bool:
+        """Return whether the broker may speak as the leader now."""
+
+    def lost(self, reason: str) -> None:
+        """Have the broker step down."""
+
+    def next_epoch(self) -> None:
+        """Have the broker resumed with the next epoch."""
+
+
+class AloneAtStore:
+    """The lead of a broker that has its store to itself."""
+
+    epoch = 0
+
+    def trusts(self) -> bool:
+        """Return True: there is no other."""
+        return True
+
+    def lost(self, reason: str) -> None:
+        """Raise: this cannot happen."""
+        raise Violation(f"a lone broker lost the lead: {reason}")
+
+    def next_epoch(self) -> None:
+        """Never called."""
+
+
 class SimBroker:
     """One broker's life; it is its rounds' world outside."""
 
-    def __init__(self, host: Host, store: FaultyStore, observer: Observer) -> None:
+    def __init__(
+        self,
+        host: Host,
+        store: FaultyStore,
+        observer: Observer,
+        lead: Lead | None = None,
+    ) -> None:
         self.alive = True
+        self._lead: Lead = lead or AloneAtStore()
+        self._shared = lead is not None
+        self.epoch = self._lead.epoch
         self.dies_in = 0
         self.on_killed: Callable[[], None] = lambda: None
         self.on_fatal: Callable[[], None] = lambda: None
@@ -95,13 +136,26 @@ class SimBroker:
             link.close()
         if self._writing is not None and self._host.chance(0.5):
             self._host.note("the commit under way is on the disk")
-            self._store.write_anyway(self._writing)
+            self._store.write_anyway(self._writing, self.epoch)
+
+    def step_down(self) -> None:
+        """Be no leader any more; all who wait are told."""
+        self.rounds.give_up(LeadLost("another broker leads"))
+        self.end()
+
+    def resume(self, epoch: int) -> None:
+        """Go on with the next epoch: the state is read anew."""
+        self.epoch = epoch
+        self._go_on(lambda steps: steps.send(None))
 
     # Who speaks to it.
 
     def call(self, call: AnyCall, reply: Reply) -> None:
         """Take a call."""
-        self._post(call, reply)
+        if self._lead.trusts():
+            self._post(call, reply)
+        else:
+            reply.answer(LeadLost("another broker leads"))
 
     def serve(self, link: Link, worker: str, address: str | None) -> None:
         """Listen to a worker; one without an address is in this daemon."""
@@ -132,6 +186,8 @@ class SimBroker:
 
     def received(self, connection: WorkerConnection, messages: list[ToBroker]) -> None:
         """Take what a worker said."""
+        if not self._lead.trusts():
+            return
         worker = connection.worker
         self.rounds.core.received(worker, self.now_us())
         for message in messages:
@@ -174,6 +230,8 @@ class SimBroker:
             self._turning = False
             if not self.rounds.idle:
                 self._turn()
+        except LeadLost as lost:
+            self._lead.lost(str(lost))
         else:
             self._perform(step)
 
@@ -188,13 +246,18 @@ class SimBroker:
                 delay = self._host.between(20, 500)
                 act = lambda: self._answer_step(lambda: self._store.read(query))  # noqa: E731
                 self._host.after(delay, "read", act, self)
+            case NextEpoch():
+                if self._shared:
+                    self._lead.next_epoch()
+                else:
+                    self._go_on(lambda steps: steps.send(None))
             case Pause(seconds):
                 act = lambda: self._answer_step(lambda: None)  # noqa: E731
                 self._host.after(int(seconds * SECOND), "pause", act, self)
 
     def _commit(self, changes: Changes) -> None:
         self._writing = None
-        self._answer_step(lambda: self._store.commit(changes))
+        self._answer_step(lambda: self._store.commit(changes, self.epoch))
 
     def _answer_step(self, act: Callable[[], Any]) -> None:
         try:

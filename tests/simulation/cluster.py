@@ -28,24 +28,31 @@ WAKE_US = LEASED_SLEEP_US + 50 * MILLISECOND
 class Cluster:
     """A broker and the machines that work for it."""
 
+    sizes: tuple[int, ...] = (1, 2, 3)
+    """How many machines there may be."""
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.disk = new_disk(CLUSTER)
         self.witness = Witness(world)
         self.auditor = Auditor(world, self.disk, self.witness)
         self.broker: SimBroker | None = None
-        size = world.rng.choice((1, 2, 3))
+        size = world.rng.choice(self.sizes)
         self.machines = [
             Machine(world, number, self, self.auditor) for number in range(1, size + 1)
         ]
         for machine in self.machines:
             self.witness.has(machine.host, machine.capacity)
         self.home = self.machines[0]
-        self.auditor.home = self.home.host
-        self.store = FaultyStore(self.disk, world, self.auditor.written)
-        self.start_broker()
+        self.set_up()
         for machine in self.machines:
             machine.start_worker()
+
+    def set_up(self) -> None:
+        """Make the disk, and start the broker."""
+        self.auditor.clocks = [self.home.host]
+        self.store = FaultyStore(self.disk, self.world, self.auditor.written)
+        self.start_broker()
 
     @property
     def others(self) -> list[Machine]:
@@ -58,6 +65,15 @@ class Cluster:
         return any(machine.lease_s is not None for machine in self.machines)
 
     # The broker.
+
+    def asked_broker(self) -> SimBroker | None:
+        """Return the broker that a client reaches now, if any."""
+        return self.broker
+
+    def rest(self) -> None:
+        """Stop what goes on without end though nothing happens any more."""
+        for machine in self.machines:
+            machine.rest()
 
     def start_broker(self) -> None:
         """Start a broker, unless one runs."""

@@ -28,8 +28,21 @@ class Faults:
         self._world = cluster.world
         # A source of its own: runs without tasks have the history they had.
         self._runners = Random(f"runners {cluster.world.seed}")
-        links = LinkFaults(cluster)
-        self._kinds: dict[str, Callable[[], None]] = {
+        self._links = LinkFaults(cluster)
+        self._kinds = self._possible()
+        rng = self._world.rng
+        chosen = rng.sample(sorted(self._kinds), rng.randint(3, len(self._kinds)))
+        self._chosen = sorted(chosen)
+        if cluster.leases:
+            # Only a long time without the broker exercises a lease.
+            self._chosen += self._long_ones() * (len(chosen) // 3)
+        for machine in cluster.machines:
+            machine.flaps = "link cut" in chosen and rng.random() < 0.3
+
+    def _possible(self) -> dict[str, Callable[[], None]]:
+        """Return the faults that this cluster may have, by name."""
+        cluster = self._cluster
+        kinds: dict[str, Callable[[], None]] = {
             "daemon killed": self._kill_daemon,
             "broker killed": self._kill_broker,
             "worker killed": self._kill_worker,
@@ -47,16 +60,10 @@ class Faults:
             "suspended": self._suspend,
             "link cut": lambda: self._some().cut_link(),
         }
-        if cluster.others:
-            self._kinds |= links.kinds()
-        rng = self._world.rng
-        chosen = rng.sample(sorted(self._kinds), rng.randint(3, len(self._kinds)))
-        self._chosen = sorted(chosen)
-        if cluster.leases:
-            # Only a long time without the broker exercises a lease.
-            self._chosen += links.long_ones() * (len(chosen) // 3)
-        for machine in cluster.machines:
-            machine.flaps = "link cut" in chosen and rng.random() < 0.3
+        return {**kinds, **self._links.kinds()} if cluster.others else kinds
+
+    def _long_ones(self) -> list[str]:
+        return self._links.long_ones()
 
     def plan(self, until_us: int, count: int) -> None:
         """Draw kinds and times."""

@@ -43,8 +43,7 @@ def drain(cluster: Cluster, clients: Clients) -> None:
         clients.ask(lambda name, who=machine.id: SetWorkerDrained(name, who, False))  # type: ignore[misc]
     world.run(world.now + A_WHILE)
     # All are connected; the rest may take long, and needs no heartbeats.
-    for machine in cluster.machines:
-        machine.rest()
+    cluster.rest()
     # A renewal may be under way to a keeper still.
     world.run(world.now + SECOND)
     for machine in cluster.machines:

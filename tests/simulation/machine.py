@@ -58,6 +58,8 @@ class Machine:
         self.lease_s = rng.choice(LEASES_S) if leased else None
         self.slowest_us = rng.choice(LATENCIES_US) if number > 1 else LATENCIES_US[0]
         """The longest time that a message to the broker or back takes."""
+        self.remote = number > 1
+        """Whether its worker may be on another machine than the broker."""
         self.boots = 1
         self.instance = f"home of {self.id}"
         self.records = RecordsFile()
@@ -67,6 +69,8 @@ class Machine:
         self.worker: SimWorker | None = None
         self.keeper: SimKeeper | None = None
         self.link: Link | None = None
+        self.linked_to: Machine | None = None
+        """The machine of the broker that it is linked to, where there are several."""
         self.flaps = False
         """Whether new links are cut at once."""
         self.cut_off_until = 0
@@ -99,9 +103,9 @@ class Machine:
             kind: {name: Unit(amount) for name, amount in units.items()}
             for kind, units in self.capacity.items()
         }
-        name, remote = NAMES[self.number - 1], self.number > 1
+        name, lease_s = NAMES[self.number - 1], self.lease_s
         return Identity(
-            self.id, name, found, self.labels, self.lease_s, remote, self.instance
+            self.id, name, found, self.labels, lease_s, self.remote, self.instance
         )
 
     @property

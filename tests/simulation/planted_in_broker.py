@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from grass.broker.core import rounds
+from grass.broker.core.applied_calls import Applied
 from grass.broker.core.attempts import outcomes, prefetch, reconcile, tracking
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, removals, verbs
 from grass.broker.core.jobs import enqueue as enqueueing
@@ -34,10 +35,10 @@ from tests.simulation.planting import bug
 def _commit_skipped(patch: pytest.MonkeyPatch) -> None:
     real, count = FaultyStore.commit, [0]
 
-    def commit(self: FaultyStore, changes: Changes) -> None:
+    def commit(self: FaultyStore, changes: Changes, epoch: int = 0) -> None:
         count[0] += 1
         if count[0] % 50:
-            real(self, changes)
+            real(self, changes, epoch)
 
     patch.setattr(FaultyStore, "commit", commit)
 
@@ -45,7 +46,7 @@ def _commit_skipped(patch: pytest.MonkeyPatch) -> None:
 @bug("callers are answered before the commit")
 def _answer_first(patch: pytest.MonkeyPatch) -> None:
     def round(self: Rounds) -> rounds.Round:
-        applied: list[rounds.Applied] = []
+        applied: list[Applied] = []
         yield from self._read_jobs()
         self._apply(applied)
         self._answer(applied)
@@ -60,7 +61,7 @@ def _answer_first(patch: pytest.MonkeyPatch) -> None:
 def _start_first(patch: pytest.MonkeyPatch) -> None:
     real = Rounds._apply
 
-    def apply(self: Rounds, applied: list[rounds.Applied]) -> None:
+    def apply(self: Rounds, applied: list[Applied]) -> None:
         real(self, applied)
         for worker, message in self.core.state.batch.outbox:
             if isinstance(message, Start):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.simulation.runner import run_seed
+from tests.simulation.runner import Result, run_seed
 
 MOST_SEEDS = 3000
 """The rarest bug needs a program that ignores SIGTERM, on a machine that sleeps until
@@ -22,6 +22,9 @@ _LIKELY: dict[str, int] = {}
 """The seeds that have found rare bugs lately; others may do so tomorrow."""
 
 
+_RUNS: dict[str, Callable[[int], Result]] = {}
+
+
 class Catch(NamedTuple):
     """A bug, the seed that found it, and the problem that this seed had."""
 
@@ -30,11 +33,13 @@ class Catch(NamedTuple):
     problem: str
 
 
-def bug(name: str, likely: int = 0) -> Callable[[Plant], Plant]:
+def bug(
+    name: str, likely: int = 0, run: Callable[[int], Result] = run_seed
+) -> Callable[[Plant], Plant]:
     """Add a bug to the list, with the seed that is tried first."""
 
     def listed(plant: Plant) -> Plant:
-        _BUGS[name], _LIKELY[name] = plant, likely
+        _BUGS[name], _LIKELY[name], _RUNS[name] = plant, likely, run
         return plant
 
     return listed
@@ -42,7 +47,7 @@ def bug(name: str, likely: int = 0) -> Callable[[Plant], Plant]:
 
 def bugs() -> dict[str, Plant]:
     """Return all planted bugs, from the modules that plant them."""
-    for part in ("in_broker", "below", "across"):
+    for part in ("in_broker", "below", "across", "in_leading"):
         import_module(f"tests.simulation.planted_{part}")
     return _BUGS
 
@@ -53,7 +58,7 @@ def hunt(bug: str, likely: int | None = None) -> Catch:
         bugs()[bug](patch)
         first = _LIKELY[bug] if likely is None else likely
         for seed in (first, *range(MOST_SEEDS)):
-            problem = run_seed(seed).problem
+            problem = _RUNS[bug](seed).problem
             if problem is not None:
                 return Catch(bug, seed, problem)
     return Catch(bug, None, f"not found within {MOST_SEEDS} seeds")

@@ -30,6 +30,7 @@ from grass.errors import (
     NeverFits,
     NotFound,
     Refused,
+    Stopping,
     StorageError,
     UsageError,
 )
@@ -74,7 +75,7 @@ class Request:
 
     def ask(self) -> None:
         """Send the call, and send it again if no answer comes."""
-        broker = self._cluster.broker
+        broker = self._cluster.asked_broker()
         if broker is None:
             self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
             return
@@ -92,7 +93,7 @@ class Request:
     def answer(self, outcome: object) -> None:
         """Take an answer; after an error of the disk it is sent again."""
         self._world.note(f"answers {self._name} {_short(outcome)}")
-        if isinstance(outcome, StorageError):
+        if isinstance(outcome, StorageError | Stopping):
             return
         self._check(outcome)
         self.answered = True

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from grass.broker.core.jobs import bulk_calls
 from tests.simulation import final_check
+from tests.simulation.broker_faults import BrokerFaults
 from tests.simulation.clients import Clients
 from tests.simulation.cluster import Cluster
 from tests.simulation.faults import Faults
 from tests.simulation.invariants import InvariantChecker
+from tests.simulation.many_brokers import ManyBrokers
 from tests.simulation.world import SECOND, TAIL, Violation, World
 
 SLICES = (500, 1, 2)
@@ -26,6 +28,8 @@ class Result:
     faults: Counter[str] = field(default_factory=Counter)
     problem: str | None = None
     tail: list[str] = field(default_factory=list)
+    kind: str = ""
+    """`brokers` where there are several of them."""
 
     @property
     def fault_count(self) -> int:
@@ -36,17 +40,31 @@ class Result:
         """Describe a failure, and how to reproduce it."""
         lines = [f"seed {self.seed}: {self.problem}", "the last events:"]
         lines += [f"  {line}" for line in self.tail]
-        lines.append(f"run it alone: python -m tests.simulation {self.seed}")
+        alone = f"python -m tests.simulation {self.seed} {self.kind}".rstrip()
+        lines.append(f"run it alone: {alone}")
         return "\n".join(lines)
 
 
 def run_seed(seed: int, tail: int = TAIL) -> Result:
     """Run one seed; a violation is in the result, not raised."""
+    return _result(seed, tail, Cluster, Faults)
+
+
+def run_brokers_seed(seed: int, tail: int = TAIL) -> Result:
+    """Run one seed with several brokers on one store."""
+    result = _result(seed, tail, ManyBrokers, BrokerFaults)
+    result.kind = "brokers"
+    return result
+
+
+def _result(
+    seed: int, tail: int, cluster: type[Cluster], faults: type[Faults]
+) -> Result:
     world = World(seed, tail)
     problem = None
     usual, bulk_calls.SLICE = bulk_calls.SLICE, SLICES[seed % len(SLICES)]
     try:
-        _run(world)
+        _run(cluster(world), faults)
     except Violation as violation:
         problem = str(violation)
     except Exception as error:  # noqa: BLE001 -- any error is the seed's problem
@@ -59,10 +77,10 @@ def run_seed(seed: int, tail: int = TAIL) -> Result:
     return result
 
 
-def _run(world: World) -> None:
-    cluster = Cluster(world)
+def _run(cluster: Cluster, kinds: type[Faults]) -> None:
+    world = cluster.world
     rng = world.rng
-    clients, faults = Clients(cluster), Faults(cluster)
+    clients, faults = Clients(cluster), kinds(cluster)
     world.after_step.append(InvariantChecker(cluster).check)
     # A lease takes long to run out.
     until = rng.choice((40, 60) if cluster.leases else (5, 10, 20)) * SECOND

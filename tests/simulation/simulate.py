@@ -8,10 +8,11 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 
 from tests.simulation.planting import hunt_all
-from tests.simulation.runner import Result, run_seed
+from tests.simulation.runner import Result, run_brokers_seed, run_seed
 
 MOST_TRACES = 5
 
@@ -22,16 +23,20 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     asked = parser.parse_args()
+    seeds = range(asked.first, asked.first + asked.seeds)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        passed = _run(pool, range(asked.first, asked.first + asked.seeds))
+        _say("one broker")
+        passed = _run(pool, seeds, run_seed)
+        _say("several brokers on one store")
+        passed &= _run(pool, seeds, run_brokers_seed)
         found = _hunt(pool)
     return 0 if passed and found else 1
 
 
-def _run(pool: Executor, seeds: range) -> bool:
+def _run(pool: Executor, seeds: range, run: Callable[[int], Result]) -> bool:
     began = time.perf_counter()
     events, faults, failed = 0, Counter[str](), list[Result]()
-    for result in pool.map(run_seed, seeds, chunksize=25):
+    for result in pool.map(run, seeds, chunksize=25):
         events += result.events
         faults += result.faults
         if result.problem is not None:

@@ -208,6 +208,10 @@ class Host:
         """Set the wall clock."""
         self._jumped += us
 
+    def set_clock(self, us: int) -> None:
+        """Have the wall clock wrong by so much."""
+        self._jumped = us
+
     # Events.
 
     def after(

@@ -82,6 +82,15 @@ class Inbox:
         self._asked -= sum(reply is not None for reply in replies)
         return replies
 
+    def clear(self) -> list[Reply]:
+        """Remove all calls; return the replies of those that have one."""
+        replies = [reply for _, reply in self._waiting if reply is not None]
+        self._waiting.clear()
+        self._said.clear()
+        self._hellos.clear()
+        self._asked = 0
+        return replies
+
     def _taken(self) -> tuple[AnyCall, Reply]:
         call, reply = self._waiting.popleft()
         if reply is not None:

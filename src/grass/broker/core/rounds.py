@@ -22,8 +22,15 @@ from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from grass.broker.core.applied_calls import (
+    UNDECIDED,
+    Applied,
+    defect,
+    split_by_defect,
+    workers,
+)
 from grass.broker.core.attempts import placing
 from grass.broker.core.batch import Batch
 from grass.broker.core.broker_core import BrokerCore
@@ -35,7 +42,6 @@ from grass.broker.core.calls import (
     Reading,
     Rerun,
     TimerFired,
-    WorkerGone,
 )
 from grass.broker.core.inbox import Inbox
 from grass.broker.core.jobs import removals
@@ -43,6 +49,7 @@ from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.broker.core.jobs.job_memory import CALLS_KEPT_US
 from grass.broker.core.shell_interface import (
     Commit,
+    NextEpoch,
     Pause,
     Read,
     Reply,
@@ -51,7 +58,7 @@ from grass.broker.core.shell_interface import (
     jobs_query,
 )
 from grass.broker.core.state import DaemonFlags
-from grass.errors import DiskFull, GrassError, StorageError
+from grass.errors import DiskFull, GrassError, LeadLost, Stopping, StorageError
 from grass.link.messages import RemoveOutput, Resync
 from grass.log_lines import log_event
 from grass.store.interface import Store
@@ -69,17 +76,6 @@ ADDING = (Enqueue, Rerun, Edit)
 
 Round = Generator[Step, Any, None]
 
-UNDECIDED: Any = object()
-"""The outcome of a call whose handler has not returned."""
-
-
-class Applied(NamedTuple):
-    """A call, where its reply goes, and the outcome."""
-
-    call: AnyCall
-    reply: Reply
-    outcome: Any
-
 
 class Rounds:
     """The broker's inbox, worked off round by round."""
@@ -91,6 +87,8 @@ class Rounds:
         """Jobs whose last change is not committed yet."""
         self._shell = shell
         self._inbox = Inbox()
+        self._applied: list[Applied] = []
+        """The calls of the round under way."""
         self._unread: deque[Reading[Any]] = deque()
         self._under_way: list[tuple[BulkCall, Reply]] = []
         """Large calls of which slices are left to do or to commit."""
@@ -140,7 +138,7 @@ class Rounds:
 
     def round(self) -> Round:
         """Do what waits; yields what is to be read or committed."""
-        applied: list[Applied] = []
+        applied = self._applied = list[Applied]()
         self._deferred = False
         try:
             yield from self._read_jobs()
@@ -156,13 +154,16 @@ class Rounds:
             self.committing = batch.moved
             yield Commit(batch.changes)
             self._finish(applied, batch)
+        except LeadLost as lost:
+            self._answer_all(applied, lost)
+            raise
         except GrassError as error:
             yield from self._drop(applied, error)
         except Exception as error:  # noqa: BLE001 -- what is committed is still right
             self._shell.defect(error)
             self._ban_faulty_worker(applied)
-            told, again = _split_by_defect(applied)
-            yield from self._drop(told, _defect())
+            told, again = split_by_defect(applied)
+            yield from self._drop(told, defect())
             self._put_back(again)
 
     def _read_jobs(self) -> Round:
@@ -252,7 +253,7 @@ class Rounds:
         self._pause_s = FIRST_PAUSE_S
         self.committing = set()
         if self._suspects:
-            self._suspects -= _workers(applied)
+            self._suspects -= workers(applied)
         self._shell.reached("broker.before-answer")
         self._answer(applied)
         self._shell.reached("broker.before-dispatch")
@@ -274,6 +275,7 @@ class Rounds:
             self._shell.wake_within(max(0.0, wake_at - self._shell.now_s()))
 
     def _answer(self, applied: list[Applied]) -> None:
+        self._applied = []
         for call, reply, outcome in applied:
             if reply is None:
                 if isinstance(outcome, GrassError) and isinstance(call, FromWorker):
@@ -296,7 +298,7 @@ class Rounds:
         """Ban the worker whose message revealed a defect, if that is known."""
         if applied and applied[-1].outcome is UNDECIDED:
             applied = applied[-1:]
-        self._suspects = _workers(applied)
+        self._suspects = workers(applied)
         alone = all(isinstance(one.call, FromWorker | TimerFired) for one in applied)
         if alone and len(self._suspects) == 1:
             self._shell.ban(self._suspects.pop())
@@ -304,13 +306,7 @@ class Rounds:
     def _drop(self, applied: list[Applied], error: GrassError) -> Round:
         """Drop all that was not committed, and have workers report again."""
         self._shell.log(log_event("batch.dropped", error=error))
-        waiting = [one.reply for one in applied] + self._given_up()
-        for reply in waiting:
-            if reply is not None:
-                self._shell.answer(reply, error)
-        for large, reply in self._under_way:
-            self._shell.answer(reply, large.error_for(error))
-        self._under_way = []
+        self._answer_all(applied, error)
         self._dropped_workers.update(
             (one.call.worker, None)
             for one in applied
@@ -330,12 +326,39 @@ class Rounds:
         longest_s = FULL_PAUSE_S if isinstance(error, DiskFull) else LONGEST_PAUSE_S
         self._pause_s = min(2 * self._pause_s, longest_s)
 
+    def _answer_all(self, applied: list[Applied], error: GrassError) -> None:
+        """Answer all calls of a round, and those that need another one."""
+        self._applied = []
+        for reply in [one.reply for one in applied] + self._given_up():
+            if reply is not None:
+                self._shell.answer(reply, error)
+        for large, reply in self._under_way:
+            self._shell.answer(reply, large.error_for(error))
+        self._under_way = []
+
+    def give_up(self, lost: LeadLost) -> None:
+        """Answer all who wait: this broker does not lead any more.
+
+        What came of a commit that is under way is not known.
+        """
+        cut_off = Stopping("the broker lost the lead before it answered")
+        self._answer_all(self._applied, cut_off)
+        for reply in self._inbox.clear():
+            self._shell.answer(reply, lost)
+
     def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:
-        """Rebuild the core from the store, however often reading fails."""
+        """Rebuild the core from the store, however often reading fails.
+
+        A commit whose outcome is not known must not follow what is read here: where
+        several brokers share a store the next epoch keeps it out.
+        """
         while True:
             now_us = self._shell.now_us()
             try:
+                yield NextEpoch()
                 core: BrokerCore = yield Read(loaded(now_us))
+            except LeadLost:
+                raise
             except StorageError as error:
                 self._shell.log(log_event("store.unreadable", error=error))
                 yield Pause(self._pause_s)
@@ -364,32 +387,8 @@ class Rounds:
         return self._inbox.give_up(lost)
 
 
-def _split_by_defect(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
-    """Split calls into those that fail with the defect, and those to apply again.
-
-    Calls with a reply are applied again, if the handler of another call raised. With a
-    defect that is not of a single call they would only meet it again.
-    """
-    if not applied or applied[-1].outcome is not UNDECIDED:
-        return applied, []
-    others = [one for one in applied[:-1] if one.reply is not None]
-    heard = [one for one in applied[:-1] if one.reply is None]
-    return [*heard, applied[-1]], others
-
-
 def _paths_of(removal: int, store: Store) -> list[str]:
     return store.removal_paths(removal)
-
-
-def _workers(applied: list[Applied]) -> set[str]:
-    """Return the workers that calls came from, or that disconnected."""
-    calls = (one.call for one in applied)
-    return {one.worker for one in calls if isinstance(one, FromWorker | WorkerGone)}
-
-
-def _defect() -> GrassError:
-    hint = "see the daemon's log, and please report it"
-    return GrassError("something went wrong inside grass", hint)
 
 
 def loaded(now_us: int) -> Callable[[Store], BrokerCore]:

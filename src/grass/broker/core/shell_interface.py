@@ -48,7 +48,14 @@ class Pause(NamedTuple):
     seconds: float
 
 
-Step = Read | Commit | Pause
+class NextEpoch(NamedTuple):
+    """Take the next epoch, so that no commit of before can follow; raises `LeadLost`.
+
+    A broker that has its store to itself has nothing to do here.
+    """
+
+
+Step = Read | Commit | Pause | NextEpoch
 
 Reply = Any
 """What the shell answers a caller with: a future, or a simulated client."""

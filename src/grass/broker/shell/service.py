@@ -6,18 +6,20 @@ beside it and never wait for that task.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 from grass.broker.core.attempts import prefetch
+from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import AnyCall, Call, FromWorker, TimerFired, WorkerGone
 from grass.broker.core.rounds import Rounds, loaded
-from grass.broker.core.shell_interface import Commit, Pause, Read, Step
+from grass.broker.core.shell_interface import Commit, NextEpoch, Pause, Read, Step
 from grass.broker.core.state import State
+from grass.broker.shell.candidacy import Lead
 from grass.broker.shell.device_requests import DeviceRequests
 from grass.broker.shell.input_streams import InputStreams
+from grass.broker.shell.job_waits import JobWaits
 from grass.broker.shell.kept_blobs import KeptBlobs
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
@@ -59,20 +61,30 @@ STARTED_DEFERRED_S = 0.01
 """How long a message that an attempt has started may wait to be applied."""
 GATHER_S = 0.004
 """How long exits of short jobs may gather, while followers use their units."""
-JOBS_AWAITED = 1_000
-"""How many of the jobs that a caller waits for are looked up at once."""
 MOST_WAITING_MESSAGES = 5_000
 """With more of one worker's messages waiting, no more are read from its link."""
 
 
-class Broker:
+class Broker(JobWaits):
     """The owner of all state."""
 
-    def __init__(self, store: Store, is_fatal: Callable[[StorageError], bool]) -> None:
-        """Load the state; `run` makes it live."""
+    def __init__(
+        self,
+        store: Store,
+        is_fatal: Callable[[StorageError], bool],
+        lead: Lead | None = None,
+        core: BrokerCore | None = None,
+    ) -> None:
+        """Load the state; `run` makes it live.
+
+        A broker that shares the store has a `lead`, and a core that was loaded after it
+        was taken.
+        """
         self._store = store
         self._is_fatal = is_fatal
-        self._rounds = Rounds(loaded(_now_us())(store), self)
+        self.lead = lead
+        self._epoch = 0 if lead is None else lead.epoch
+        self._rounds = Rounds(core or loaded(_now_us())(store), self)
         self._arrived = asyncio.Event()
         self._links = Links(self)
         self._waiters = Waiters()
@@ -114,6 +126,8 @@ class Broker:
 
     async def call(self, call: Call[R]) -> R:
         """Make a call, and return its reply once it is durable."""
+        if self.lead is not None:
+            self.lead.check()
         reply: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._post(call, reply)
         return await reply
@@ -125,46 +139,6 @@ class Broker:
     async def scan(self, query: Callable[[Store], T]) -> T:
         """Run a query that may look at all jobs, as there is no index for it."""
         return await self._readers.scan(query)
-
-    def unfinished(self, job: int) -> bool:
-        """Tell whether a job has not ended, or its end is not committed yet."""
-        return job in self.state.jobs or job in self._rounds.committing
-
-    async def ended(self, jobs: Iterable[int]) -> None:
-        """Return when none of these jobs is unfinished any more."""
-        for job in jobs:
-            while self.unfinished(job):
-                await self._waiters.moved(job)
-
-    async def all_ended(self, up_to: int) -> None:
-        """Return when no job up to an id is unfinished that was so by now.
-
-        Jobs are in memory in the order in which they came, so the first one tells of
-        all. The last one to come is the one that most likely ends last.
-        """
-        known = self.state.jobs
-        last = next((one for one in reversed(known) if one <= up_to), None)
-        jobs = [] if last is None else [last]
-        while jobs:
-            await self.ended(jobs)
-            # Many at a time: each look begins with all entries that were deleted.
-            first = islice(self.state.jobs, JOBS_AWAITED)
-            jobs = list(takewhile(lambda job: job <= up_to, first))
-        while self._rounds.committing:
-            await self._waiters.round.wait()
-
-    async def written(self, job: int) -> None:
-        """Return when the store knows what memory knows of this job."""
-        while job in self._rounds.committing:
-            await self._waiters.moved(job)
-
-    async def moved(self, job: int) -> None:
-        """Return when the job's state or attempt has changed."""
-        await self._waiters.moved(job)
-
-    async def next_commit(self) -> None:
-        """Return when something more has been committed."""
-        await self._waiters.next_commit()
 
     async def welcomed(self, worker: str) -> None:
         """Return when a worker's first report has been taken in and committed."""
@@ -205,6 +179,8 @@ class Broker:
 
     def received(self, connection: WorkerConnection, messages: list[ToBroker]) -> None:
         """Apply or answer the messages of a worker."""
+        if self.lead is not None and not self.lead.trusts():
+            return
         worker = connection.worker
         self._rounds.core.received(worker, _now_us())
         for message in messages:
@@ -282,7 +258,10 @@ class Broker:
                     # A slice that only checks waits for no disk: let other tasks run.
                     await asyncio.sleep(0)
         finally:
-            writer.stop()
+            if self.lead is not None:
+                self._rounds.give_up(self.lead.lost_error())
+            # A commit that is under way may take long, and this broker does not lead.
+            await asyncio.get_running_loop().run_in_executor(None, writer.stop)
             self._readers.stop()
             self._lookups.shutdown()
             self._wall_clock.close()
@@ -307,7 +286,11 @@ class Broker:
     async def _perform(self, step: Step, writer: Writer) -> Any:  # noqa: ANN401
         match step:
             case Commit(changes):
-                return await writer.commit(changes)
+                return await writer.commit(changes, self._epoch)
+            case NextEpoch():
+                if self.lead is not None:
+                    self._epoch = await self.lead.next_epoch()
+                return None
             case Read(query):
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._lookups, query, self._store)

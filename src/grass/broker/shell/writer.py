@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from grass.keeper.crash_points import crash_point
 from grass.store import Changes, Store
 
-_Job = tuple[Changes, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+_Job = tuple[Changes, int, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
 IDLE_S = 0.02
@@ -30,11 +30,11 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
-    async def commit(self, changes: Changes) -> None:
+    async def commit(self, changes: Changes, epoch: int) -> None:
         """Return when the changes are durable; raise `StorageError` if they are not."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        self._waiting.put((changes, loop, done))
+        self._waiting.put((changes, epoch, loop, done))
         # A commit that has begun cannot be cancelled: its outcome is awaited.
         await asyncio.shield(done)
 
@@ -45,11 +45,11 @@ class Writer:
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
-            changes, loop, done = job
+            changes, epoch, loop, done = job
             crash_point("broker.before-commit")
             self._may_shrink = True
             try:
-                self._store.commit(changes)
+                self._store.commit(changes, epoch)
             except Exception as error:  # noqa: BLE001 -- carried to the caller
                 loop.call_soon_threadsafe(_fail, done, error)
             else:

@@ -1,0 +1,214 @@
+"""Carries out what `leadership` decides: asks the store for the lead, tells who has it.
+
+Requests block, so they run in threads; the event loop owns the decisions. A loop that
+stands still for longer than a term has lost the lead when it looks again, as a process
+that was stopped has. Each look also announces this broker, and reads who else is there.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from grass.broker.core.leadership import (
+    TERM_S,
+    Ask,
+    Decision,
+    Leadership,
+    Phase,
+    StepDown,
+)
+from grass.errors import GrassError, LeadLost
+from grass.event_log import EventLog
+from grass.link.dialer import boottime
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.store import Store
+
+log = EventLog(__name__)
+
+ANNOUNCED_S = 2.0
+"""How often a broker says that it is there."""
+ASKING_THREADS = 2
+"""One more than is used, as a request to a database that is gone may hang."""
+
+
+class Lead(Protocol):
+    """The lead as the broker that has it sees it."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that it leads with."""
+
+    def trusts(self) -> bool:
+        """Tell whether it may speak as the leader now."""
+
+    def check(self) -> None:
+        """Raise `LeadLost` if it may not."""
+
+    def lost_error(self) -> LeadLost:
+        """Return what callers are told: where the leader is."""
+
+    async def next_epoch(self) -> int:
+        """Take the next epoch; raise `LeadLost` if another broker leads."""
+
+
+class Candidacy:
+    """One broker's part in who leads, for as long as its daemon runs."""
+
+    def __init__(self, store: Store, presence: BrokerPresence) -> None:
+        self.brokers: list[SeenBroker] = []
+        """All that were announced lately."""
+        self._store = store
+        self._presence = presence
+        self._leadership = Leadership(presence.id, boottime())
+        self._moved = asyncio.Event()
+        self._threads = ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="lead")
+        self._asking: set[asyncio.Future[None]] = set()
+        self._announced_s = -ANNOUNCED_S
+        self._reason = "it has not led yet"
+
+    # As the broker sees it.
+
+    @property
+    def id(self) -> str:
+        """The id of this broker."""
+        return self._presence.id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that this broker leads with; 0: it does not."""
+        return self._leadership.epoch
+
+    @property
+    def lease(self) -> Lease:
+        """Who leads, as the store told last."""
+        return self._leadership.lease
+
+    def leader(self) -> Lease | None:
+        """Return who leads now, if that is known."""
+        return self._leadership.leader(boottime())
+
+    def trusts(self) -> bool:
+        """Tell whether this broker may speak as the leader now."""
+        return self._leadership.trusts(boottime())
+
+    def check(self) -> None:
+        """Raise `LeadLost` if this broker does not lead."""
+        if not self.trusts():
+            raise self.lost_error()
+
+    def lost_error(self) -> LeadLost:
+        """Return what callers are told: where the leader is, if there is one."""
+        known = self.leader()
+        if known is None or known.holder == self.id:
+            return LeadLost("no broker leads at present", "one will within seconds")
+        error = LeadLost(
+            f"the broker at {known.address} leads", f"ask there: {known.address}"
+        )
+        error.leader = known.address
+        return error
+
+    async def next_epoch(self) -> int:
+        """Take the next epoch: it is not known what came of a commit."""
+        now_s = boottime()
+        self._act(self._leadership.doubt(now_s))
+        lead = self._leadership
+        await self._until(lambda: not lead.leads or lead.epoch > 0)
+        if not lead.leads:
+            raise self.lost_error()
+        self._act(lead.loaded(lead.epoch, boottime()))
+        return lead.epoch
+
+    # As the daemon sees it.
+
+    async def taken(self) -> int:
+        """Return the epoch once this broker has the lead, and is to load the state."""
+        lead = self._leadership
+        await self._until(lambda: lead.phase is Phase.LOADING and lead.epoch > 0)
+        return lead.epoch
+
+    def loaded(self, epoch: int) -> None:
+        """Lead: the state was read after this epoch was taken."""
+        self._act(self._leadership.loaded(epoch, boottime()))
+
+    def give_up(self, reason: str) -> None:
+        """Step down: the state could not be read, or a commit was refused."""
+        self._act(self._leadership.lost(reason, boottime()))
+
+    async def lost(self) -> str:
+        """Return why, once this broker does not lead any more."""
+        await self._until(lambda: not self._leadership.leads)
+        return self._reason
+
+    async def heard(self) -> None:
+        """Return when something was heard of the lead."""
+        await self._moved.wait()
+
+    async def run(self) -> None:
+        """Ask for the lead, and renew it, until cancelled."""
+        try:
+            while True:
+                now_s = boottime()
+                self._act(self._leadership.step(now_s))
+                due_s = self._leadership.wake_at() - now_s
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.01, due_s)):
+                        await self._moved.wait()
+        finally:
+            for asking in self._asking:
+                asking.cancel()
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def leave(self) -> None:
+        """Give the lead up, so that another broker need not wait for the term's end."""
+        epoch = self.epoch
+        if epoch:
+            self._act(self._leadership.lost("the daemon stops", boottime()))
+            with contextlib.suppress(GrassError, TimeoutError):
+                async with asyncio.timeout(TERM_S):
+                    await asyncio.to_thread(self._take, 0.0, epoch)
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        while not reached():
+            await self._moved.wait()
+
+    def _act(self, decisions: list[Decision]) -> None:
+        for one in decisions:
+            if isinstance(one, Ask):
+                asking = asyncio.ensure_future(self._ask(one))
+                self._asking.add(asking)
+                asking.add_done_callback(self._asking.discard)
+            elif isinstance(one, StepDown):
+                self._reason = one.reason
+                log.warning("lead.lost", reason=one.reason)
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    async def _ask(self, ask: Ask) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            lease = await loop.run_in_executor(
+                self._threads, self._take, TERM_S, ask.epoch
+            )
+        except GrassError as error:
+            log.warning("lead.unknown", error=error)
+            self._act(self._leadership.failed(ask.number, boottime()))
+        else:
+            self._act(self._leadership.answered(ask.number, lease, boottime()))
+
+    def _take(self, term_s: float, epoch: int) -> Lease:
+        """Ask for the lead, and announce this broker when that is due."""
+        began_s = time.monotonic()
+        me = self._presence
+        lease = self._store.take_lease(me.id, me.address, term_s, epoch)
+        now_s = time.monotonic()
+        if term_s and now_s >= self._announced_s + ANNOUNCED_S:
+            self._announced_s = now_s
+            with contextlib.suppress(GrassError):
+                self._store.announce(replace(me, lag_s=round(now_s - began_s, 4)))
+                self.brokers = self._store.brokers()
+        return lease

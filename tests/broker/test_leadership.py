@@ -1,0 +1,199 @@
+"""Never two leaders: whatever hangs, is lost or late, and however clocks are set."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from tests.broker.leading import FLAGS, Broker, Database, leaders, run
+
+from grass.broker.core.leadership import (
+    MARGIN_S,
+    RENEW_S,
+    TERM_S,
+    Ask,
+    Leadership,
+    Load,
+    Phase,
+    StepDown,
+)
+from grass.model.brokers import Lease
+
+HOUR_S = 3600.0
+SUDDEN = ("lose_write", "forget_write", "lose_reply", "restart", "begin_write")
+PAUSES = (0.0, 0.3, 1.0, 3.0, 4.1, 5.1, 8.0)
+EVENTS = some.lists(
+    some.tuples(
+        some.sampled_from((*FLAGS, *FLAGS, *SUDDEN)),
+        some.integers(0, 2),
+        some.sampled_from(PAUSES),
+    ),
+    max_size=40,
+)
+CLOCKS = some.lists(
+    some.sampled_from((0.0, HOUR_S, -HOUR_S, 17.0)), min_size=2, max_size=3
+)
+Events = list[tuple[str, int, float]]
+
+
+def cluster(clocks: list[float]) -> tuple[Database, list[Broker]]:
+    database = Database()
+    return database, [Broker(f"b{n}", database, at) for n, at in enumerate(clocks)]
+
+
+def happen(database: Database, brokers: list[Broker], events: Events) -> None:
+    for event, who, then_s in events:
+        one = brokers[who % len(brokers)]
+        if event in FLAGS:
+            setattr(one, event, not getattr(one, event))
+        else:
+            getattr(one, event)()
+        run(database, brokers, then_s)
+
+
+@given(CLOCKS, EVENTS)
+def test_no_write_is_lost_and_no_two_brokers_speak_as_the_leader(
+    clocks: list[float], events: Events
+) -> None:
+    database, brokers = cluster(clocks)
+    happen(database, brokers, events)
+    taken = [epoch for one in brokers for epoch in one.led]
+    assert len(taken) == len(set(taken)), "two brokers led in one epoch"
+
+
+@given(CLOCKS, EVENTS)
+def test_somebody_leads_soon_after_all_faults_are_over(
+    clocks: list[float], events: Events
+) -> None:
+    database, brokers = cluster(clocks)
+    happen(database, brokers, events)
+    for one in brokers:
+        for flag in FLAGS:
+            setattr(one, flag, False)
+    run(database, brokers, 2 * TERM_S + 2 * RENEW_S)
+    before = database.number
+    run(database, brokers, 1.0)
+    assert database.number > before
+    (leader,) = leaders(brokers)
+    assert leader.memory is not None
+
+
+@pytest.mark.parametrize("fault", ["hangs", "cut"])
+def test_a_standby_leads_within_six_seconds_of_a_leader_that(fault: str) -> None:
+    database, brokers = cluster([0.0, HOUR_S])
+    run(database, brokers, 3.0)
+    (old,) = leaders(brokers)
+    setattr(old, fault, True)
+    began = database.now_s
+    while old in leaders(brokers) or not list(leaders(brokers)):
+        run(database, brokers, 0.1)
+        assert database.now_s - began < TERM_S + RENEW_S + 1.0
+    setattr(old, fault, False)
+    run(database, brokers, 3.0)
+    assert old not in leaders(brokers)
+    assert old.leadership.lease.holder != old.name
+
+
+def mine(epoch: int = 1, remaining_s: float = TERM_S) -> Lease:
+    return Lease(holder="me", address="h1:1", epoch=epoch, remaining_s=remaining_s)
+
+
+OTHER = Lease(holder="you", address="h2:1", epoch=4, remaining_s=3.0)
+
+
+def leading() -> Leadership:
+    one = Leadership("me", 10.0)
+    assert one.step(10.0) == [Ask(1, 0)]
+    assert one.answered(1, mine(), 10.2) == [Load(1)]
+    assert [one.phase, one.loaded(1, 10.4), one.phase] == [
+        Phase.LOADING,
+        [],
+        Phase.LEADING,
+    ]
+    return one
+
+
+def test_a_term_counts_from_the_request_and_is_trusted_for_less() -> None:
+    one = leading()
+    assert one.trusts(10.0 + TERM_S - MARGIN_S - 0.01)
+    assert not one.trusts(10.0 + TERM_S - MARGIN_S)
+
+
+def test_a_leader_renews_its_epoch_every_second() -> None:
+    one = leading()
+    assert one.wake_at() == 11.0
+    assert not one.step(10.9)
+    assert one.step(11.0) == [Ask(2, 1)]
+    assert not one.answered(2, mine(), 11.1)
+    assert one.trusts(11.0 + TERM_S - MARGIN_S - 0.01)
+
+
+def test_without_a_reply_a_leader_steps_down_in_time_and_asks_for_the_next_epoch() -> (
+    None
+):
+    one = leading()
+    one.step(11.0)
+    assert one.wake_at() == 10.0 + TERM_S - MARGIN_S
+    (decided,) = one.step(14.0)
+    assert isinstance(decided, StepDown)
+    assert one.step(16.0) == [Ask(3, 0)]
+
+
+def test_a_reply_that_renews_an_epoch_that_was_given_up_is_not_used() -> None:
+    one = leading()
+    one.step(11.0)
+    one.lost("a commit was refused", 11.5)
+    assert one.answered(2, mine(), 11.6) == [Ask(3, 0)]
+    assert one.answered(3, mine(2), 11.7) == [Load(2)]
+
+
+def test_a_reply_that_comes_when_its_term_is_over_tells_nothing() -> None:
+    one = Leadership("me", 0.0)
+    one.step(0.0)
+    assert not [d for d in one.answered(1, mine(), 4.1) if isinstance(d, Load)]
+    assert not one.leads
+
+
+def test_a_request_that_hangs_is_given_up_after_a_term() -> None:
+    one = Leadership("me", 0.0)
+    assert one.step(0.0) == [Ask(1, 0)]
+    assert not one.step(4.9)
+    assert one.step(5.0) == [Ask(2, 0)]
+    assert not one.answered(1, mine(), 5.1)
+    assert one.answered(2, mine(), 5.2) == [Load(1)]
+
+
+def test_a_standby_knows_who_leads_for_as_long_as_that_lasts() -> None:
+    one = Leadership("me", 0.0)
+    one.step(0.0)
+    assert not one.answered(1, OTHER, 0.1)
+    assert one.leader(2.9) == OTHER
+    assert one.leader(3.1) is None
+
+
+def test_a_leader_that_is_told_of_another_one_steps_down_and_knows_it() -> None:
+    one = leading()
+    one.step(11.0)
+    assert one.answered(2, OTHER, 11.1) == [StepDown("h2:1 leads")]
+    assert one.leader(12.0) == OTHER
+    assert not one.trusts(11.2)
+
+
+def test_in_doubt_about_a_commit_a_leader_takes_the_next_epoch_before_it_loads() -> (
+    None
+):
+    one = leading()
+    assert one.doubt(10.5) == [Ask(2, 0)]
+    assert not one.loaded(1, 10.55)
+    assert one.answered(2, mine(2), 10.6) == [Load(2)]
+    assert [one.phase, one.loaded(2, 10.7), one.phase] == [
+        Phase.LOADING,
+        [],
+        Phase.LEADING,
+    ]
+
+
+def test_the_state_of_an_epoch_that_has_ended_leads_nowhere() -> None:
+    one = leading()
+    one.doubt(10.5)
+    one.answered(2, mine(2), 10.6)
+    one.loaded(1, 10.7)
+    assert one.phase is Phase.LOADING
