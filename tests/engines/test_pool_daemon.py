@@ -177,6 +177,29 @@ def test_what_slurm_can_never_start_is_refused_before_it_is_enqueued(
     assert json.loads(home.ok("show", "--json", "all"))["jobs"] == []
 
 
+def test_a_job_has_its_callers_variables_and_those_of_slurm(
+    home: GrassHome,
+    slurm_cluster: SlurmCluster,
+    add: Callable[..., str],
+    folder: Path,
+    tmp_path: Path,
+) -> None:
+    add("--environment=caller", "--option=--hold")
+    home.environment |= {"OF_CALLER": "secret-7", "SLURM_JOB_ID": "of-caller"}
+    line = "echo $OF_CALLER $SLURM_JOB_ID ${GRASS_ALLOTTED-none}; pwd"
+    job = home.enqueue("sh", "-c", line, cwd=tmp_path)
+    (number,) = until(
+        lambda: slurm_jobs(slurm_cluster, folder, "PD"), "nothing was submitted"
+    )
+    script = slurm_cluster.run("scontrol", "write", "batch_script", number, "-")
+    assert "secret-7" not in script
+    slurm_cluster.run("scontrol", "release", number)
+    home.wait(job)
+    said = home.ok("logs", str(job)).splitlines()
+    assert said == [f"secret-7 {number} none", str(tmp_path)]
+    assert pools(home)[0]["environment"] == "caller"
+
+
 def test_a_worker_reports_the_time_it_has(
     home: GrassHome, add: Callable[..., str]
 ) -> None:

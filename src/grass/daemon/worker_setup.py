@@ -26,7 +26,7 @@ from grass.settings import Settings
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.mps_limits import MpsPlace
-from grass.worker.core.prepare import Surroundings
+from grass.worker.core.prepare import ENGINES, Surroundings
 from grass.worker.core.usage.busy_gpus import BusyGpus
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import WorkerAgent
@@ -104,12 +104,28 @@ def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
         output_folder=_output(home),
         home=os.path.expanduser("~"),
         shell=shell(),
-        environment=user_environment(os.environ),
+        environment=_job_environment(),
+        of_engine=_of_engine(),
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
         gpus=found.get("gpu", {}),
         gpu_memory=gpu_memory(found),
     )
+
+
+def _job_environment() -> dict[str, str]:
+    """Return what jobs have by default: nothing of what a pilot was told."""
+    own = (ALLOTTED, ENDS_AT, OUTPUT)
+    found = user_environment(os.environ)
+    return {name: value for name, value in found.items() if name not in own}
+
+
+def _of_engine() -> dict[str, str]:
+    """Return what an engine says of the job that this daemon is."""
+    if ENDS_AT not in os.environ:
+        return {}
+    found = os.environ.items()
+    return {name: value for name, value in found if name.startswith(ENGINES)}
 
 
 def _output(home: Home) -> str:

@@ -71,6 +71,15 @@ class PoolMode(StrEnum):
     """By the time that a job may take."""
 
 
+class PoolEnvironment(StrEnum):
+    """Whose variables the jobs of a pool have, beside those that they name."""
+
+    CALLER = "caller"
+    """Those of who enqueued them, as on the broker's own machine."""
+    SITE = "site"
+    """Those that the engine gives the worker."""
+
+
 class PilotSize(msgspec.Struct, frozen=True):
     """What an engine is asked for where that is not what the pool declares."""
 
@@ -93,6 +102,8 @@ class Pool(msgspec.Struct, kw_only=True):
     time_limit_s: float
     """How long the engine lets a pilot run."""
     mode: PoolMode = PoolMode.AUTO
+    environment: PoolEnvironment = PoolEnvironment.SITE
+    """Whose variables jobs have."""
     cpus: int = 1
     gpus: int = 0
     memory_mib: int | None = None

@@ -190,6 +190,7 @@ class PoolReply(msgspec.Struct):
     idle_s: float
     time_limit_s: float
     mode: str
+    environment: str
     cpus: int
     gpus: int
     memory_mib: int | None

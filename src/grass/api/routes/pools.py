@@ -23,7 +23,7 @@ from grass.broker.core.workers import registry
 from grass.broker.shell.pools import PoolRunner
 from grass.errors import Refused
 from grass.model import command_templates
-from grass.model.pools import Pilot, Pool
+from grass.model.pools import Pilot, Pool, PoolEnvironment
 from grass.model.times import rfc3339
 from grass.queries.documents import PilotReply, PoolReply, PoolsReply, ScriptReply
 
@@ -41,8 +41,9 @@ async def add(request: Request, body: PoolBody) -> Done:
     if body.template is not None:
         command_templates.check(body.template)
     who, now = actor(request), context.broker.now_us()
+    given = {name: getattr(body, name) for name in body.__struct_fields__}
     pool = Pool(
-        **{name: getattr(body, name) for name in body.__struct_fields__},
+        **given | {"environment": body.environment or _usual_environment(body)},
         created_at=now,
         created_by=who,
         seed=secrets.token_hex(),
@@ -50,6 +51,16 @@ async def add(request: Request, body: PoolBody) -> Done:
     said = await runner.check(pool)
     done = await do(request, AddPool(who, pool))
     return Done(changed=done.changed, warnings=[said] if said else [])
+
+
+def _usual_environment(body: PoolBody) -> PoolEnvironment:
+    """Return the caller's where workers have the same home directory.
+
+    They read their tokens there, in files that only their owner can read: so they also
+    are of the same user.
+    """
+    is_shared = not body.folder and not body.submit_prefix
+    return PoolEnvironment.CALLER if is_shared else PoolEnvironment.SITE
 
 
 async def pause(request: Request) -> Done:
@@ -104,6 +115,7 @@ def _document(state: State, pool: Pool) -> PoolReply:
         idle_s=pool.idle_s,
         time_limit_s=pool.time_limit_s,
         mode=pool.mode.value,
+        environment=pool.environment.value,
         cpus=pool.cpus,
         gpus=pool.gpus,
         memory_mib=pool.memory_mib,

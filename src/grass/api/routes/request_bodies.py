@@ -29,7 +29,7 @@ from grass.model.jobs.spec import (
     RERUNNABLE,
     JobPatch,
 )
-from grass.model.pools import PoolMode
+from grass.model.pools import PoolEnvironment, PoolMode
 from grass.model.queue import QUEUE_READERS, QueuePatch
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -323,6 +323,8 @@ class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     idle_s: float
     time_limit_s: float
     mode: PoolMode = PoolMode.AUTO
+    environment: PoolEnvironment | None = None
+    """None: the caller's where workers share the broker's home directory."""
     cpus: int = 1
     gpus: int = 0
     memory_mib: int | None = None

@@ -19,6 +19,7 @@ ADDING = (
     Option("--time", "TIME", "how long the scheduler lets a worker run"),
     Option("--idle", "TIME", "a worker without a job leaves after this (5m)"),
     Option("--mode", "MODE", "a worker for each job: per-job, shared or auto (auto)"),
+    Option("--environment", "WHOSE", "variables of jobs: caller or site"),
     Option("--partition", "NAME", "the partition of Slurm to ask in"),
     Option("--cpus", "N", "cores of each worker (1)"),
     Option("--gpus", "N", "GPUs of each worker (0)"),
@@ -75,6 +76,7 @@ def _shape(values: Values) -> Document:
         "idle_s": seconds(values.text("idle") or _DEFAULT_IDLE),
         "time_limit_s": seconds(time),
         "mode": _mode(values.text("mode") or "auto"),
+        "environment": _environment(values.text("environment")),
         "cpus": values.whole_number("cpus") or 1,
         "gpus": values.whole_number("gpus") or 0,
         "memory_mib": _memory_mib(values),
@@ -84,6 +86,12 @@ def _shape(values: Values) -> Document:
 def _mode(word: str) -> str:
     if word not in ("auto", "per-job", "shared"):
         raise UsageError(f"--mode `{word}` is not known", "auto, per-job or shared")
+    return word
+
+
+def _environment(word: str | None) -> str | None:
+    if word not in (None, "caller", "site"):
+        raise UsageError(f"--environment `{word}` is not known", "caller or site")
     return word
 
 

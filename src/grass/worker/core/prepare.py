@@ -31,6 +31,8 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
 DEFAULT_WINDOW = (24, 80)
 TASKS_IN_A_FOLDER = 1000
+ENGINES = ("SLURM", "PBS_", "LSB_", "SGE_")
+"""How the variables begin that engines set in their jobs."""
 PYTHON = "python"
 """The first word of a task host, which only its worker knows the interpreter for."""
 
@@ -42,6 +44,7 @@ class Surroundings(NamedTuple):
     home: str
     shell: str
     environment: Mapping[str, str]
+    """What jobs have whose caller's variables are not sent."""
     input_host: tuple[str, ...] = ()
     """The words that run the host of a job which is given input."""
     input_folder: str = ""
@@ -58,6 +61,8 @@ class Surroundings(NamedTuple):
     """Where the blobs are that tasks name; empty: none are fetched."""
     most_blob_bytes: int | None = None
     """How many bytes of fetched ones stay; None: they are the broker's own."""
+    of_engine: Mapping[str, str] = {}
+    """What the engine that started this worker says of its job there."""
     python: str = "python3"
     """The interpreter that runs functions for other machines."""
 
@@ -207,7 +212,7 @@ def _environment(
     values: Mapping[str, str],
     assignments: tuple[tuple[str, str], ...],
 ) -> dict[str, str]:
-    base = around.environment if start.base_env is None else start.base_env
+    base = _base(start, around)
     environment = {"PYTHONUNBUFFERED": "1", **_threads(start), **base}
     for name, value in start.queue_env:
         environment[name] = fill(value, values)
@@ -222,6 +227,15 @@ def _environment(
     if start.enforce is not None:
         environment |= _limits(start.allocation, around, environment)
     return environment
+
+
+def _base(start: Start, around: Surroundings) -> Mapping[str, str]:
+    """Return the caller's variables, with what the engine says of this job, or ours."""
+    if start.base_env is None or not around.of_engine:
+        return around.environment if start.base_env is None else start.base_env
+    own = start.base_env.items()
+    kept = {name: one for name, one in own if not name.startswith(ENGINES)}
+    return {**kept, **around.of_engine}
 
 
 def _limits(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from grass.errors import NotFound
-from grass.model.pools import Pilot, PilotStage, Pool
+from grass.model.pools import Pilot, PilotStage, Pool, PoolEnvironment
 from grass.store.changes import Changes
 
 
@@ -85,6 +85,14 @@ class PoolMemory:
                 f"there is no pool `{name}`", f"pools: {known or 'none yet'}"
             )
         return pool
+
+    def shares_home(self, worker: str) -> bool:
+        """Return whether a worker is a pilot that has its callers' files."""
+        return any(
+            self.pools[one.pool].environment is PoolEnvironment.CALLER
+            for one in self.pilots.values()
+            if one.worker == worker
+        )
 
     def pilots_of(self, pool: str) -> list[Pilot]:
         """Return all pilots of a pool that may be alive."""
