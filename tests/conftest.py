@@ -58,6 +58,12 @@ for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+def pytest_sessionfinish() -> None:
+    known = sys.modules.get("tests.support.postgres")
+    if known is not None:
+        known.leave_shared_server()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[
     None, pytest.TestReport, pytest.TestReport

@@ -76,6 +76,11 @@ class Home:
             os.makedirs(folder, mode=0o700, exist_ok=True)
 
 
+def has_queue(home: Home) -> bool:
+    """Tell whether a broker has run in this home, wherever its database is."""
+    return os.path.exists(home.database) or os.path.exists(home.cluster)
+
+
 def home() -> Home:
     """Return the state directory that the environment asks for."""
     chosen = os.environ.get(HOME_VARIABLE)

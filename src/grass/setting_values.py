@@ -21,6 +21,8 @@ NotifyCommand = str | tuple[str, ...]
 """A line for the shell, or the words of a program."""
 NUMBERS = ("number", "count")
 """Kinds that are numbers in a file."""
+SQLITE = "sqlite"
+"""The store that is a file of the state directory."""
 
 KINDS = {
     "name": ("a name", "use letters, digits, `_`, `.` and `-`"),
@@ -29,7 +31,7 @@ KINDS = {
     "age": ("a duration", 'write "30d"; leave it out to keep everything'),
     "number": ("a whole number", "write 5, without quotes"),
     "count": ("a count", "write 4, without quotes, or leave it out"),
-    "store": ("a database", 'write "sqlite", or leave it out'),
+    "store": ("a database", 'write "sqlite" or "postgresql://USER@HOST/NAME"'),
     "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
     "size": ("a size", 'write "512M" or "2G"'),
     "share": ("a share", 'write "10%", from 0% to 100%'),
@@ -97,9 +99,28 @@ def _count(value: object, name: str) -> int:
 
 
 def _store(value: object, _name: str) -> str:
-    if value != "sqlite":
-        raise UsageError(f"{quoted(value)} is not a database that grass can use")
-    return "sqlite"
+    return check_store(_string(value))
+
+
+def check_store(text: str) -> str:
+    """Return what names a database; an error never repeats a password."""
+    if text == SQLITE:
+        return text
+    scheme, found, rest = text.partition("://")
+    if not found or scheme not in ("postgresql", "postgres"):
+        shown = quoted(f"{scheme}://...") if found else quoted(text)
+        shown = shown if "@" not in shown else "this"
+        raise UsageError(
+            f"{shown} is not a database that grass can use", KINDS["store"][1]
+        )
+    place, _, options = rest.partition("?")
+    user = place.partition("/")[0].rpartition("@")[0]
+    if ":" in user or "password=" in options:
+        raise UsageError(
+            "the store's URL has a password in it, which others could read",
+            "leave it out, and put it into ~/.pgpass or the file that PGPASSFILE names",
+        )
+    return text
 
 
 def _command(value: object, _name: str) -> NotifyCommand:

@@ -70,7 +70,7 @@ SETTINGS = (
     ),
     Setting(
         *("store.url", "store", "store", "sqlite", "GRASS_STORE_URL"),
-        "the database; `sqlite` is the one in the state directory",
+        "the broker's database; `sqlite` is the one in the state directory",
     ),
     Setting(
         *("notify.on_finish", "on_finish", "command", None, "GRASS_NOTIFY_ON_FINISH"),

@@ -1,6 +1,7 @@
 """Output of forgotten jobs: to be removed until the worker says that it is gone."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.brokerage import ME, Brokerage
@@ -140,8 +141,9 @@ def test_what_lies_on_a_forgotten_worker_is_given_up(home: Home) -> None:
 
 
 def stored(home: Home, table: str) -> list[int]:
-    found = home.store._reader.execute(f"SELECT id FROM {table} ORDER BY id")
-    return [row[0] for row in found]
+    asked = f"SELECT id FROM {table} ORDER BY id"
+    reads: Any = home.store
+    return [row[0] for row in reads._read(lambda db: db.execute(asked).fetchall())]
 
 
 def test_specs_and_environments_go_with_their_last_job(home: Home) -> None:

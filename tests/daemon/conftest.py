@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.fixtures import (
     cold,
+    database,
     fifo,
     gate,
     gpus,
@@ -13,6 +14,7 @@ from tests.support.fixtures import (
     lasting,
     machine,
     news,
+    postgres,
     screens,
     shared,
 )
@@ -21,6 +23,7 @@ from tests.support.machines import LOOPBACK, Machine, forget_others
 
 __all__ = [
     "cold",
+    "database",
     "fifo",
     "gate",
     "gpus",
@@ -28,6 +31,7 @@ __all__ = [
     "lasting",
     "machine",
     "news",
+    "postgres",
     "screens",
     "shared",
 ]

@@ -60,10 +60,10 @@ from grass.model.jobs.spec import JobPatch
 from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from, request_from
 from grass.store.interface import JobDetails
-from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory
 from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
+from tests.support.stores import open_store
 
 __all__ = ["ME", "SECOND", "Brokerage", "check", "memory"]
 
@@ -75,7 +75,7 @@ class Brokerage:
     """One cluster: calls in, committed state and messages out."""
 
     def __init__(self, path: Path, units_found: str = "{cpu:2}") -> None:
-        self.store = SqliteStore(path)
+        self.store = open_store(path)
         self.now_us = 1_000 * SECOND
         self.found = units_found
         self.sent: list[tuple[str, ToWorker]] = []

@@ -19,10 +19,10 @@ from grass.errors import StorageError
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Hello, ToBroker, ToWorker, Welcome
 from grass.store.sqlite.database_file import is_fatal
-from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import BOOT, WORKER, units
 from tests.support.far_end import FarEnd
 from tests.support.patience import PATIENCE_S
+from tests.support.stores import open_store
 
 DOOR = TcpEndpoint("broker.example:7500", "P" * 43)
 
@@ -166,7 +166,7 @@ def play(
 
 
 async def _play(folder: Path, story: Story, patience_s: float) -> None:
-    store = SqliteStore(folder / "grass.db")
+    store = open_store(folder / "grass.db")
     broker = Broker(store, is_fatal)
     ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
     broker.serve(ends[0])

@@ -1,6 +1,5 @@
 """Homes with a daemon in them; afterwards nothing of them is left."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -19,16 +18,14 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def postgres(request: pytest.FixtureRequest) -> Iterator["PostgresServer"]:
+def postgres() -> "PostgresServer":
     """A server that all processes of a run share."""
     pytest.importorskip("psycopg")
     from tests.support.postgres import missing_program, shared_server
 
     if missing_program() is not None:
         pytest.skip("there is no PostgreSQL, and installing it needs root")
-    run = getattr(request.config, "workerinput", {}).get("testrunuid", os.getpid())
-    with shared_server(str(run)) as server:
-        yield server
+    return shared_server()
 
 
 @pytest.fixture

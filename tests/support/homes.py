@@ -28,6 +28,7 @@ from tests.support.fifo import Fifo
 from tests.support.notices import without_notices
 from tests.support.patience import PATIENCE_S, until
 from tests.support.processes import await_end, kill, processes_with
+from tests.support.stores import IN_POSTGRES, rows_of, url_of
 
 MAIN = str(Path(grass.__file__).with_name("__main__.py"))
 GRASS = (sys.executable, "-I", MAIN)
@@ -62,6 +63,8 @@ class GrassHome:
             "GRASS_HOME": str(self.folder),
             "PATH": f"{self.bin}:{os.environ['PATH']}",
         }
+        if IN_POSTGRES:
+            self.environment["GRASS_STORE_URL"] = url_of(self.folder)
         self.grass: tuple[str, ...] = GRASS
         """The words that a command begins with."""
         self.client = Client(Home(str(self.folder)))
@@ -206,6 +209,8 @@ class GrassHome:
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Read the database beside the daemon."""
+        if IN_POSTGRES:
+            return rows_of(self.folder, query, *values)
         address = f"{(self.folder / 'grass.db').as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(address, uri=True)) as db:
             return db.execute(query, values).fetchall()
@@ -242,24 +247,28 @@ class GrassHome:
         """Make all that was written down look as if an earlier boot had written it."""
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         earlier = "0" * len(boot)
-        with contextlib.closing(sqlite3.connect(self.folder / "grass.db")) as db:
-            for table in ("attempts", "workers"):
-                change = f"UPDATE {table} SET body = json_set(body, '$.boot', ?)"
-                db.execute(change, (earlier,))
-            db.commit()
+        for table in ("attempts", "workers"):
+            change = f"UPDATE {table} SET body = REPLACE(body, ?, ?)"
+            self._change(change, f'"boot":"{boot}"', f'"boot":"{earlier}"')
         records = self.folder / "keeper" / "records"
         records.write_text(records.read_text().replace(boot, earlier))
+
+    def _change(self, statement: str, *values: object) -> None:
+        if IN_POSTGRES:
+            rows_of(self.folder, statement, *values)
+            return
+        with contextlib.closing(sqlite3.connect(self.folder / "grass.db")) as db:
+            db.execute(statement, values)
+            db.commit()
 
     def processes(self) -> list[int]:
         """Find every process of this home: daemon, keeper and jobs."""
         mark = os.fsencode(self.folder)
         found = set(processes_with(b"GRASS_HOME=" + mark + b"\0"))
         found.update(processes_with(mark + b"/keeper\0"))
-        if (self.folder / "grass.db").exists():
-            with contextlib.suppress(sqlite3.Error):
-                query = "SELECT value FROM meta WHERE key = 'cluster'"
-                cluster = str(self.rows(query)[0][0])
-                found.update(processes_with(f"GRASS_ATTEMPT_ID={cluster}.".encode()))
+        with contextlib.suppress(FileNotFoundError):
+            cluster = (self.folder / "cluster").read_text().strip()
+            found.update(processes_with(f"GRASS_ATTEMPT_ID={cluster}.".encode()))
         return sorted(found)
 
     def tidy(self) -> None:

@@ -71,6 +71,10 @@ class PostgresServer:
         """Stop it; all of its processes are gone when this returns."""
         self._run("pg_ctl", "-w", "-m", mode, "stop")
 
+    def remove(self) -> None:
+        """Remove its data."""
+        shutil.rmtree(self.folder)
+
     @property
     def pid(self) -> int:
         """The server's first process."""
@@ -130,10 +134,30 @@ def _as_user() -> dict[str, Any]:
     raise AssertionError("no user but root")
 
 
+class _Sharing:
+    """The part of this process in the server that the processes of a run share."""
+
+    server: PostgresServer | None = None
+    leaving = contextlib.ExitStack()
+
+
+def shared_server() -> PostgresServer:
+    """Return the server of this run of tests, which the first that asks starts."""
+    if _Sharing.server is None:
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        joined = _joined(Path(tempfile.gettempdir()) / f"grass-postgres-{run}")
+        _Sharing.server = _Sharing.leaving.enter_context(joined)
+    return _Sharing.server
+
+
+def leave_shared_server() -> None:
+    """Stop the server of this run, if nobody else uses it any more."""
+    _Sharing.server = None
+    _Sharing.leaving.close()
+
+
 @contextlib.contextmanager
-def shared_server(run: str) -> Iterator[PostgresServer]:
-    """Give the server of a run: the first starts it, and the last stops it."""
-    root = Path(tempfile.gettempdir()) / f"grass-postgres-{run}"
+def _joined(root: Path) -> Iterator[PostgresServer]:
     root.mkdir(exist_ok=True)
     root.chmod(0o755)
     server = PostgresServer(root / "server")

@@ -44,12 +44,19 @@ def launch(home: Home, options: Sequence[str]) -> None:
     if answer == "ready":
         return
     if answer:
-        raise GrassError(
-            f"the daemon could not start: {answer.removeprefix('grass: ')}"
-        )
+        raise _failure(answer)
     reason = why_it_ended(home.log, logged)
     # Killed on the way up: a call that is being repeated may try once more.
     raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
+
+
+def _failure(answer: str) -> GrassError:
+    """Return the error of a daemon, which reports its exit code and a message."""
+    code, _, message = answer.partition("grass: ")
+    error = GrassError(f"the daemon could not start: {message}")
+    if code.strip().isdecimal():
+        error.exit_code = int(code)
+    return error
 
 
 def _report(reader: int, home: Home) -> str:

@@ -33,12 +33,15 @@ from grass.daemon.worker_setup import (
     worker,
     worker_id,
 )
+from grass.devices.probe import boot_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.notify import CommandEnvironment, Notifier
+from grass.setting_values import SQLITE
 from grass.settings import Settings
+from grass.worker.shell.blob_files import MOST_KEPT, folder_of_boot
 
 if TYPE_CHECKING:
     from grass.daemon.tcp_access import TcpAccess
@@ -89,7 +92,9 @@ async def host_broker(
             parts.append(group.create_task(_run_worker(context, home, hosting)))
             await _first_report(broker, own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
-        restoring = group.create_task(restore_files(home, server, *_database(home)))
+        restoring = group.create_task(
+            restore_files(home, server, *_database(home, hosting))
+        )
         if tcp is not None:
             parts.append(group.create_task(tcp.serve(server)))
             await _offer_joining(tcp, broker, process)
@@ -114,7 +119,10 @@ async def host_broker(
     log.info("daemon.stopped", pid=os.getpid())
 
 
-def _database(home: Home) -> list[str]:
+def _database(home: Home, hosting: Hosting) -> list[str]:
+    """Return the files without which nothing can be committed."""
+    if hosting.store != SQLITE:
+        return []
     return [home.database + end for end in ("", "-wal", "-shm")]
 
 
@@ -138,9 +146,10 @@ async def _run_worker(context: Context, home: Home, hosting: Hosting) -> None:
     ends = pair(Resync())
     near, far = ends
     context.broker.serve(near, worker=context.worker)
-    agent = await worker(
-        home, hosting, context.worker, far, context.settings, (home.blobs, None)
-    )
+    blobs: tuple[str, int | None] = home.blobs, None
+    if hosting.store != SQLITE:
+        blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
+    agent = await worker(home, hosting, context.worker, far, context.settings, blobs)
     await with_old_results_removed(home, context.settings, agent.run())
 
 

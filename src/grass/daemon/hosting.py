@@ -42,6 +42,8 @@ class Hosting(NamedTuple):
     gpus: str | None = None
     """The GPUs to manage, as CUDA_VISIBLE_DEVICES is written; None: all."""
     starts_jobs: bool = True
+    store: str | None = None
+    """The broker's database, `sqlite` or a URL; None: as the settings say."""
     log_format: str | None = None
     """`text` or `json`; None: as the settings say."""
     words: tuple[str, ...] = ()
@@ -72,6 +74,8 @@ def checked(hosting: Hosting) -> Hosting:
         raise UsageError("--bind is for a broker, --connect for a worker", "give one")
     if worker_only and not hosting.has_worker:
         raise UsageError("with neither broker nor worker there is nothing to host")
+    if worker_only and hosting.store is not None:
+        raise UsageError("--store is for a broker, --connect for a worker", "give one")
     if hosting.bind is None and (hosting.cert or hosting.advertise):
         raise UsageError("--cert and --advertise go with --bind HOST:PORT")
     if hosting.advertise:

@@ -4,11 +4,8 @@ The daemon holds the lock of its state directory. Running jobs belong to the kee
 are not affected when a daemon stops or another one takes over.
 """
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TypeVar
 
 import uvloop
@@ -16,15 +13,14 @@ import uvloop
 from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.database_loss import refuse_lost_database, write_cluster
+from grass.daemon.database_loss import write_cluster
 from grass.daemon.home_lock import locked
 from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker
 from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
-from grass.errors import GrassError
+from grass.daemon.stores import open_store, refuse_other_cluster
+from grass.errors import GrassError, NoDatabase
 from grass.event_log import EventLog, set_up
 from grass.settings import Settings, settings_of
-from grass.store.sqlite.database_file import is_fatal
-from grass.store.sqlite.sqlite_store import SqliteStore
 
 log = EventLog("grass.daemon")
 
@@ -56,7 +52,7 @@ def run_daemon(
             _host(home, hosting, settings, works_for, process)
     except* GrassError as errors:
         failure = _first(errors)
-        process.report(f"grass: {failure}\n")
+        process.report(f"{_start_code(failure)} grass: {failure}\n")
     except* Exception as errors:  # noqa: BLE001 -- logged with its traceback
         defect = _first(errors)
         process.report(f"grass: {type(defect).__name__}: {defect}\n")
@@ -74,6 +70,12 @@ def _failed(failure: GrassError, hosting: Hosting, process: DaemonProcess) -> in
     return failure.exit_code
 
 
+def _start_code(failure: GrassError) -> int:
+    """Return with which code the command that starts a daemon is to exit."""
+    is_away = isinstance(failure, NoDatabase)
+    return failure.exit_code if is_away else GrassError.exit_code
+
+
 def _host(
     home: Home,
     hosting: Hosting,
@@ -89,27 +91,15 @@ def _host(
         return
     from grass.daemon.broker_host import host_broker
 
-    refuse_lost_database(home)
-    with contextlib.closing(_store(home)) as store, _rewritten_if_deleted(home, store):
+    url = hosting.store or settings.store
+    hosting = hosting._replace(store=url)
+    with open_store(home, url) as (store, is_fatal):
         broker = Broker(store, is_fatal)
+        refuse_other_cluster(home, url, broker.state.cluster)
         write_cluster(home, broker.state.cluster)
         if not hosting.starts_jobs:
             broker.stop_starting()
         uvloop.run(host_broker(home, hosting, settings, broker, process))
-
-
-@contextlib.contextmanager
-def _rewritten_if_deleted(home: Home, store: SqliteStore) -> Iterator[None]:
-    """Write the database again if it was deleted while this process had it open."""
-    try:
-        yield
-    finally:
-        if os.path.isdir(home.folder) and not os.path.exists(home.database):
-            store.restore_file()
-
-
-def _store(home: Home) -> SqliteStore:
-    return SqliteStore(Path(home.database))
 
 
 def _first(errors: BaseExceptionGroup[Failure]) -> Failure:

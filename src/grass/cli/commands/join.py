@@ -28,7 +28,7 @@ from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, JoinedBroker
 from grass.client.json_codec import Document
-from grass.config import LOCAL, Home, home
+from grass.config import LOCAL, Home, has_queue, home
 from grass.daemon.hosting import forget_name, forget_remote_broker
 from grass.model.access import Right, may_work, rights_of
 from grass.model.addresses import Invitation, read_invitation
@@ -193,7 +193,7 @@ def _daemon_before(place: Home) -> Document:
     if found is not None:
         found.close()
         return _daemon_state()
-    if last_hosting().stays_broker or not os.path.exists(place.database):
+    if last_hosting().stays_broker or not has_queue(place):
         return {"jobs": {}}
     was_stopped = os.path.exists(place.stopped)
     # With a broker in the credentials it would be a worker, which has no queue.

@@ -1,7 +1,5 @@
 """`grass stop`: stop the daemon, and remember that it was stopped."""
 
-import os
-
 from grass.cli.parsing.options import JSON, Command, Option, at_most, read
 from grass.cli.printing.streams import counted, print_document, say
 from grass.client.autostart import (
@@ -11,7 +9,7 @@ from grass.client.autostart import (
     wait_until_gone,
 )
 from grass.client.client import Client
-from grass.config import LOCAL, home
+from grass.config import LOCAL, has_queue, home
 from grass.errors import GrassError, NoAnswer, NoDaemon
 
 OPTIONS = (Option("--jobs", about="end running jobs too"), JSON)
@@ -49,7 +47,7 @@ def stop_daemon(*, jobs: bool) -> int | None:
         raise
     except NoDaemon:
         wait_until_gone(home())
-        if jobs and os.path.exists(home().database):
+        if jobs and has_queue(home()):
             return _end_jobs()
         return None
     wait_until_gone(home())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from grass.cli.parsing.options import Option, read
 from grass.client.autostart import remembered
 from grass.config import MARKER, home
-from grass.errors import GrassError, UsageError
+from grass.errors import GrassError, NoDatabase, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ HOSTING = (
     Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
     Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
     GPUS,
+    Option("--store", "URL", "the database: sqlite, or postgresql://USER@HOST/NAME"),
     Option("--log-format", "text|json", "how the daemon writes its log"),
 )
 FRESH = Option("--fresh", about="forget the options that the last daemon here had")
@@ -39,8 +40,9 @@ _ENDURES = ("keep", "stop")
 _REPLACES = {
     "bind": ("no_broker", "connect", "on_disconnect", "lease"),
     "no_worker": ("no_broker", "connect", "on_disconnect", "lease"),
-    "connect": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
-    "no_broker": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
+    "connect": ("bind", "advertise", "cert", "cert_pass_file", "no_worker", "store"),
+    "no_broker": ("bind", "advertise", "cert", "cert_pass_file", "no_worker", "store"),
+    "store": ("no_broker", "connect", "on_disconnect", "lease"),
     "on_disconnect": ("lease",),
 }
 """Which options of the last daemon do not go with one that is given."""
@@ -67,6 +69,7 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
             name=name_of(values),
             gpus=_gpus(values),
             starts_jobs=not values.has("no_starts"),
+            store=_store(values),
             log_format=_log_format(values),
             words=tuple(words),
         )
@@ -160,6 +163,18 @@ def _log_format(values: Values) -> str | None:
     if form is not None and form not in FORMATS:
         raise UsageError(f"--log-format is text or json, not `{form}`")
     return form
+
+
+def _store(values: Values) -> str | None:
+    text = values.text("store")
+    if text is None:
+        return None
+    from grass.setting_values import check_store
+
+    try:
+        return check_store(text)
+    except UsageError as error:
+        raise NoDatabase(error.message, error.hint) from None
 
 
 def _lease_s(values: Values) -> float | None:

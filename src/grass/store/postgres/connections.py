@@ -38,7 +38,6 @@ SESSION: dict[str, Any] = {
     "client_encoding": "UTF8",
 }
 _SETTINGS = """
-SET default_transaction_read_only TO off;
 SET idle_in_transaction_session_timeout TO {idle_s};
 SET lock_timeout TO {lock_s};
 SET tcp_keepalives_idle TO 3;

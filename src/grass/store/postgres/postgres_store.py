@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import psycopg
 
-from grass.errors import DiskFull, GrassError, LeadLost, StorageError
+from grass.errors import DiskFull, GrassError, LeadLost, Refused, StorageError
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.selectors import Selection
 from grass.store.blobs import Blobs
@@ -46,6 +46,8 @@ IDLE_S = 3.0
 """A commit that stops in the middle for so long is ended by the server."""
 LOCKED_S = 20.0
 """How long a commit waits for another one."""
+CLAIM = 0x67726174
+"""The number of the lock that the broker of a database holds."""
 SHORT_S = 5.0
 """For so long after the server's disk was full, nothing is added."""
 
@@ -70,7 +72,19 @@ class PostgresStore(SqlReads):
         self._local = threading.local()
         self._writing = threading.Lock()
         """`load` runs in another thread than `commit`."""
+        self._claim: PostgresConnection | None = None
         self._full: tuple[float, DiskFull] | None = None
+
+    def claim(self) -> None:
+        """Refuse to go on while another broker uses the database."""
+        self._claim = connect(self.address)
+        asked = f"SELECT pg_try_advisory_lock({CLAIM})"
+        (is_ours,) = self._claim.execute(asked).fetchone()
+        if not is_ours:
+            raise Refused(
+                f"another broker uses the database {self.address.shown}",
+                "stop that one first",
+            )
 
     def commit(self, changes: Changes, epoch: int = 0) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
@@ -216,6 +230,8 @@ class PostgresStore(SqlReads):
         self._readers.close()
         self._leading.close()
         self._blobs.close()
+        if self._claim is not None:
+            self._claim.close()
 
     def _read(
         self, query: Callable[[Connection], T], selections: Sequence[Selection] = ()

@@ -1,0 +1,74 @@
+"""Opens the database of this home's broker: a file here, or one in PostgreSQL."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grass.config import Home
+from grass.daemon.database_loss import refuse_lost_database, written_cluster
+from grass.errors import NoDatabase, Refused, StorageError
+from grass.setting_values import SQLITE
+from grass.store import Store
+from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
+
+if TYPE_CHECKING:
+    from grass.store.postgres.postgres_store import PostgresStore
+
+IsFatal = Callable[[StorageError], bool]
+"""Tells whether a daemon must stop after an error of its store."""
+
+
+@contextlib.contextmanager
+def open_store(home: Home, url: str) -> Iterator[tuple[Store, IsFatal]]:
+    """Open the store that a URL names, as long as the block runs."""
+    if url == SQLITE:
+        refuse_lost_database(home)
+        file = _in_file(home)
+        with contextlib.closing(file), _rewritten_if_deleted(home, file):
+            yield file, is_fatal
+        return
+    with contextlib.closing(in_postgres(url)) as shared:
+        shared.claim()
+        yield shared, lambda _error: False
+
+
+def _in_file(home: Home) -> SqliteStore:
+    return SqliteStore(Path(home.database))
+
+
+def in_postgres(url: str) -> "PostgresStore":
+    """Open a store in PostgreSQL."""
+    # Imported on use: most daemons need no driver.
+    try:
+        from grass.store.postgres.address import address_of
+        from grass.store.postgres.postgres_store import PostgresStore
+    except ImportError:
+        raise NoDatabase(
+            "PostgreSQL needs psycopg, which is not installed",
+            "pip install 'grass-scheduler[postgres]'",
+        ) from None
+    return PostgresStore(address_of(url))
+
+
+def refuse_other_cluster(home: Home, url: str, cluster: str) -> None:
+    """Refuse a database that is not the one whose jobs this home has."""
+    known = written_cluster(home)
+    if url == SQLITE or known is None or known == cluster:
+        return
+    raise Refused(
+        f"this home has the queue of cluster {known}, the database that of {cluster}",
+        f"`grass store move sqlite {url}` brings it there; or use another GRASS_HOME",
+    )
+
+
+@contextlib.contextmanager
+def _rewritten_if_deleted(home: Home, store: SqliteStore) -> Iterator[None]:
+    """Write the database again if it was deleted while this process had it open."""
+    try:
+        yield
+    finally:
+        if os.path.isdir(home.folder) and not os.path.exists(home.database):
+            store.restore_file()

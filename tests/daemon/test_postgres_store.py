@@ -1,0 +1,135 @@
+"""A daemon whose store is in PostgreSQL, and what becomes of it without the server."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_hex
+from subprocess import TimeoutExpired
+from tempfile import gettempdir
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+
+if TYPE_CHECKING:
+    from tests.support.postgres import PostgresServer
+
+pytestmark = pytest.mark.daemon
+SECRET = "s3cret-word"
+
+
+@pytest.fixture
+def server(postgres: "PostgresServer") -> Iterator["PostgresServer"]:
+    """A server that a test may stop."""
+    from tests.support.postgres import PostgresServer
+
+    own = PostgresServer(Path(gettempdir()) / f"grass-own-{token_hex(4)}")
+    own.create()
+    own.start()
+    own.execute("CREATE DATABASE grass")
+    yield own
+    with suppress(AssertionError):
+        own.stop()
+    own.remove()
+
+
+@pytest.fixture
+def home(server: "PostgresServer", cold: GrassHome) -> GrassHome:
+    cold.ok("start", "--store", server.url("grass"))
+    return cold
+
+
+def tries(home: GrassHome) -> bool:
+    """Tell whether the daemon has the database again."""
+    return home.run("enqueue", "--", "true").returncode == 0
+
+
+def test_a_database_that_is_restarted_costs_no_job(
+    home: GrassHome, server: "PostgresServer", gate: Fifo
+) -> None:
+    home.ok("enqueue", "--", "sh", "-c", f"read x < {gate}; exit 3")
+    home.await_event("started", 1)
+    server.stop()
+    refused = home.run("enqueue", "--", "true")
+    assert refused.returncode == 3
+    assert "does not answer" in refused.stderr
+    assert "\n" not in refused.stderr.strip()
+    assert home.run("show").returncode == 3
+    gate.tell()
+    server.start()
+    until(lambda: tries(home), "the daemon does not find the database again")
+    assert home.run("wait", "1").returncode != 0
+    job = next(one for one in home.document()["jobs"] if one["id"] == 1)
+    assert (job["state"], job["exit_code"]) == ("failed", 3)
+    ids = sorted(one["id"] for one in home.document()["jobs"])
+    assert ids == list(range(1, len(ids) + 1))
+    home.ok("stop")
+    home.ok("start")
+    assert sorted(one["id"] for one in home.document()["jobs"]) == ids
+
+
+def test_a_server_that_hangs_delays_and_loses_nothing(
+    home: GrassHome, server: "PostgresServer"
+) -> None:
+    home.ok("enqueue", "--", "true")
+    sessions = [row[0] for row in server.execute("SELECT pid FROM pg_stat_activity")]
+    pids = {server.pid, *sessions} - {None}
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    waiting = home.popen("enqueue", "--", "true")
+    try:
+        with pytest.raises(TimeoutExpired):
+            waiting.wait(0.5)
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    assert waiting.wait(30) == 0
+    home.ok("wait", "2")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (f"postgresql://me:{SECRET}@h/grass", "has a password in it"),
+        ("postgresql://me@127.0.0.1:1/grass", "cannot be opened"),
+        ("postgresql://me@127.0.0.1:x/grass", "invalid integer value"),
+        (f"mysql://me:{SECRET}@h/d", "is not a database"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_one_line(
+    cold: GrassHome, url: str, said: str
+) -> None:
+    for command in ("start", "daemon"):
+        ran = cold.run(command, "--store", url)
+        assert ran.returncode == 3
+        assert said in ran.stderr
+        assert SECRET not in ran.stderr + ran.stdout
+        assert "\n" not in ran.stderr.strip()
+
+
+def test_a_home_with_another_queue_is_refused(cold: GrassHome, database: str) -> None:
+    cold.ok("start")
+    cold.ok("stop")
+    refused = cold.run("start", "--store", database)
+    assert refused.returncode == 1
+    assert "grass store move sqlite" in refused.stderr
+
+
+def test_a_second_broker_is_refused(
+    cold: GrassHome, database: str, tmp_path: Path
+) -> None:
+    cold.ok("start", "--store", database)
+    (tmp_path / "other").mkdir()
+    other = GrassHome(tmp_path / "other")
+    try:
+        refused = other.run("start", "--store", database)
+    finally:
+        other.end()
+    assert "another broker uses the database" in refused.stderr
