@@ -68,7 +68,7 @@ class ActingApp(App[None]):
             thread.start()
         self._calls = [one for one in self._calls if one.is_alive()] + [thread]
 
-    def on_answered(self, message: CallEnded) -> None:
+    def on_call_ended(self, message: CallEnded) -> None:
         """Take an answer over."""
         message.take()
 
