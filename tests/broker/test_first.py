@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, outcome_of
 
 from grass.broker.core.calls import Edit, SetPaused
-from grass.broker.core.jobs import edits
+from grass.broker.core.jobs import bulk_calls
 from grass.errors import Refused
 from grass.model.jobs.commands import LARGEST_PRIORITY
 from grass.model.jobs.spec import JobPatch
@@ -116,7 +116,7 @@ def test_there_is_a_highest_priority(broker: Brokerage) -> None:
 def test_a_long_queue_is_read_in_slices(
     broker: Brokerage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edits, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(bulk_calls, "LOOKED_AT", 2)
     jobs = waiting(broker, 0, 0, 0, 0, 3, 0)
     reply = broker.step(Edit(ME, [jobs[5]], JobPatch(), True))
     assert reply.reply is None

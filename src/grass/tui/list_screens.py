@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from grass.cli.printing.gpu_page import NONE, GpuPage
 from grass.cli.printing.show import summary
-from grass.cli.printing.table import Screen as Paper
 from grass.cli.printing.table import lines
 from grass.client.client import Client
 from grass.client.json_codec import Document
 from grass.tui.cursor_list import CursorList
 from grass.tui.painting import from_printed
-
-if TYPE_CHECKING:
-    from grass.tui.app import TopApp
+from grass.tui.text_screens import DrawnScreen
 
 
-class ListScreen(Screen[None]):
+class ListScreen(DrawnScreen):
     """A title, things to choose among, and the keys."""
 
-    app: TopApp
     ABOUT = ""
     HINT = ""
     LIST: ClassVar[type[CursorList]] = CursorList
@@ -51,16 +45,6 @@ class ListScreen(Screen[None]):
         """Draw what is known already."""
         self.query_one(CursorList).focus()
         self.draw()
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Draw as wide as the screen is now."""
-        self.call_after_refresh(self.draw)
-
-    @property
-    def paper(self) -> Paper:
-        """What the list is written on."""
-        width = max(20, self.app.size.width - 4)
-        return Paper(width, colours=True, signs=self.app.signs)
 
     def draw(self) -> None:
         """Draw the list anew, with the cursor where it was."""

@@ -31,10 +31,28 @@ if TYPE_CHECKING:
 AGAIN_S = 2.0
 
 
-class TextScreen(Screen[None]):
-    """A title, a text that scrolls, and the keys."""
+class DrawnScreen(Screen[None]):
+    """A screen over all others, drawn again when it gets another size."""
 
     app: TopApp
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Draw as wide as the screen is now."""
+        self.call_after_refresh(self.draw)
+
+    @property
+    def paper(self) -> Paper:
+        """What the text is written on."""
+        width = max(20, self.app.size.width - 4)
+        return Paper(width, colours=True, signs=self.app.signs)
+
+    def draw(self) -> None:
+        """Draw what is known."""
+        raise NotImplementedError
+
+
+class TextScreen(DrawnScreen):
+    """A title, a text that scrolls, and the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.leave", show=False),
@@ -54,16 +72,6 @@ class TextScreen(Screen[None]):
         """Draw what is known already."""
         self.query_one("#page").focus()
         self.draw()
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Draw as wide as the screen is now."""
-        self.call_after_refresh(self.draw)
-
-    @property
-    def paper(self) -> Paper:
-        """What the text is written on."""
-        width = max(20, self.app.size.width - 4)
-        return Paper(width, colours=True, signs=self.app.signs)
 
     def draw(self) -> None:
         """Draw the text anew."""

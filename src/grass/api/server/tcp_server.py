@@ -9,19 +9,21 @@ both stop together.
 
 import asyncio
 import contextlib
-import logging
 import resource
 import socket
 import ssl
 from collections.abc import Sequence
 from typing import Any
 
-import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from grass.api.server.cancellation import is_unexpected
-from grass.api.server.unix_server import ApiServer, PeerProtocol
+from grass.api.server.unix_server import (
+    ApiServer,
+    PeerProtocol,
+    quiet_log,
+    server_config,
+)
 from grass.api.tcp_connections import TcpConnection
 from grass.event_log import EventLog
 from grass.link.frames import LARGEST_FRAME
@@ -43,10 +45,7 @@ _PIECE = 128
 RESERVED_DESCRIPTORS = 256
 """Descriptors for the rest of the daemon."""
 
-_library_log = logging.getLogger("grass.api.tcp")
-_library_log.setLevel(logging.ERROR)
-_library_log.addFilter(is_unexpected)
-"""Bad requests of clients are not logged; errors are."""
+_library_log = quiet_log("grass.api.tcp")
 
 
 class TcpProtocol(PeerProtocol):
@@ -131,7 +130,6 @@ class TcpServer:
     """Serves the API over TLS."""
 
     def __init__(self, server: ApiServer, context: ssl.SSLContext) -> None:
-        app = server.config.app
         self._closing = server.shared.closing
         self._connections = server.shared.connections
         self._connections.most_connections = _connection_limit(
@@ -139,21 +137,10 @@ class TcpServer:
         )
         self._tls = context
         self.server_state = server.server_state
-        self._config = uvicorn.Config(
-            app,
-            http=TcpProtocol,
-            ws=LinkProtocol,
-            ws_max_size=LARGEST_FRAME,
-            ws_ping_interval=None,
-            ws_per_message_deflate=False,
-            proxy_headers=False,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=60,
-        )
+        self._config = server_config(server.app, TcpProtocol, LinkProtocol)
+        self._config.ws_max_size = LARGEST_FRAME
+        self._config.ws_ping_interval = None
+        self._config.ws_per_message_deflate = False
         self._config.load()
         self._handshakes: set[asyncio.Task[None]] = set()
 

@@ -14,14 +14,20 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from grass.api.context import ApiState
 from grass.api.server.cancellation import is_unexpected
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.websockets.websockets_sansio_impl import (
+        WebSocketsSansIOProtocol,
+    )
 
 SHUTDOWN_S = 1
 LARGEST_HEAD = 2**20
@@ -61,25 +67,42 @@ class PeerProtocol(HttpToolsProtocol):
         self._head_bytes = 0
 
 
+def server_config(
+    app: ASGIApp,
+    http: type[PeerProtocol],
+    ws: "type[WebSocketsSansIOProtocol] | Literal['none']" = "none",
+) -> uvicorn.Config:
+    """Return how uvicorn serves: without logs, headers and proxies of its own."""
+    return uvicorn.Config(
+        app,
+        http=http,
+        ws=ws,
+        proxy_headers=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=60,
+    )
+
+
+def quiet_log(name: str) -> logging.Logger:
+    """Return a log for uvicorn: errors, but not the bad requests of clients."""
+    log = logging.getLogger(name)
+    log.setLevel(logging.ERROR)
+    log.addFilter(is_unexpected)
+    return log
+
+
 class ApiServer(uvicorn.Server):
     """uvicorn without its clock and without its signal handlers."""
 
     def __init__(self, app: Starlette) -> None:
         """Prepare; `serve_on` listens."""
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=PeerProtocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                timeout_keep_alive=60,
-                timeout_graceful_shutdown=SHUTDOWN_S,
-            )
-        )
+        config = server_config(app, PeerProtocol)
+        config.timeout_graceful_shutdown = SHUTDOWN_S
+        super().__init__(config)
         self.app = app
         self.shared: ApiState = app.state.api
         # asyncio tells of a stream that was aborted while its reader left.

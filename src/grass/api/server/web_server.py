@@ -7,7 +7,6 @@ show.
 """
 
 import asyncio
-import logging
 import os
 import socket
 import sys
@@ -18,8 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from grass.api.server.cancellation import is_unexpected
-from grass.api.server.unix_server import PeerProtocol
+from grass.api.server.unix_server import PeerProtocol, quiet_log, server_config
 from grass.api.server.web_app import OTHERS
 
 LARGEST_HEAD = 64 * 1024
@@ -33,10 +31,7 @@ MOST_OF_OTHERS = 16
 FIRST_REQUEST_S = 10.0
 """So long a connection may be open without a request."""
 
-_library_log = logging.getLogger("grass.api.web")
-_library_log.setLevel(logging.ERROR)
-_library_log.addFilter(is_unexpected)
-"""Bad requests of clients are not logged; errors are."""
+_library_log = quiet_log("grass.api.web")
 
 
 class WebProtocol(PeerProtocol):
@@ -113,18 +108,7 @@ def cut(connections: Iterable[asyncio.Transport]) -> None:
 
 def web_config(app: ASGIApp, protocol: type[PeerProtocol]) -> uvicorn.Config:
     """Return how uvicorn serves browsers."""
-    config = uvicorn.Config(
-        app,
-        http=protocol,
-        ws="none",
-        proxy_headers=False,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=60,
-    )
+    config = server_config(app, protocol)
     config.load()
     return config
 

@@ -21,9 +21,13 @@ from grass.broker.core.calls import Done, Enqueued, Found
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
 from grass.errors import GrassError
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
 
 SLICE = 250
 """Some 5 ms of work, and twice as much for the disk."""
+LOOKED_AT = 10_000
+"""How many jobs are looked at in one slice, where nothing is done to them."""
 
 Slices = Generator[list[int], Found | None, None]
 Work = Generator[list[int] | Enqueued, Found | None, Done | Enqueued]
@@ -126,6 +130,21 @@ def each(jobs: Sequence[int], act: Act) -> Slices:
             yield []
         for number in part:
             act(number)
+
+
+def look_at_waiting(
+    state: State, named: set[int], look: Callable[[Job], None]
+) -> Slices:
+    """Look at each job that has not started, but not at those that a call names."""
+    numbers = list(state.jobs)
+    for begin in range(0, len(numbers), LOOKED_AT):
+        if begin:
+            yield []
+        for number in numbers[begin : begin + LOOKED_AT]:
+            job = state.jobs.get(number)
+            if job is None or job.state is JobState.RUNNING or number in named:
+                continue
+            look(job)
 
 
 def each_before_start(state: State, jobs: Sequence[int], act: Act) -> Slices:

@@ -44,9 +44,6 @@ from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import JobPatch, Spec, changed, given
 from grass.model.queue import Queue
 
-READ_AT_ONCE = 10_000
-"""Jobs whose priority is read in one slice: some 2 ms of work."""
-
 
 class OwnFields(TypedDict, total=False):
     """What a patch changes of a job besides its spec."""
@@ -238,18 +235,15 @@ def _highest_of_others(
     state: State, named: set[int]
 ) -> Generator[list[int], Found | None, Highest]:
     """Return the highest priority of other jobs that have not started, by queue."""
-    numbers, highest = list(state.jobs), Highest()
-    for begin in range(0, len(numbers), READ_AT_ONCE):
-        if begin:
-            yield []
-        for number in numbers[begin : begin + READ_AT_ONCE]:
-            job = state.jobs.get(number)
-            if job is None or job.state is JobState.RUNNING or number in named:
-                continue
-            common = job.common
-            known = highest.get(common.queue)
-            if known is None or common.priority > known[0]:
-                highest[common.queue] = (common.priority, number)
+    highest = Highest()
+
+    def look(job: Job) -> None:
+        common = job.common
+        known = highest.get(common.queue)
+        if known is None or common.priority > known[0]:
+            highest[common.queue] = (common.priority, job.id)
+
+    yield from bulk_calls.look_at_waiting(state, named, look)
     return highest
 
 

@@ -8,14 +8,13 @@ higher ones, all by the same amount: they keep their order.
 from collections.abc import Generator, Sequence
 
 from grass.broker.core.calls import Found
+from grass.broker.core.jobs import bulk_calls
 from grass.broker.core.state import State
 from grass.errors import Refused
 from grass.model.jobs.commands import LARGEST_PRIORITY
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 
-READ_AT_ONCE = 10_000
-"""Jobs that are looked at in one slice: some 2 ms of work."""
 RAISED_BY = 2
 """Leaves one priority free below those that were raised."""
 
@@ -64,16 +63,13 @@ def _ahead_of(
     state: State, target: Job, named: set[int]
 ) -> Generator[list[int], Found | None, dict[int, Job]]:
     """Return the other jobs of a queue that start before a job."""
-    numbers, ahead = list(state.jobs), dict[int, Job]()
-    for begin in range(0, len(numbers), READ_AT_ONCE):
-        if begin:
-            yield []
-        for number in numbers[begin : begin + READ_AT_ONCE]:
-            job = state.jobs.get(number)
-            if job is None or job.state is JobState.RUNNING or number in named:
-                continue
-            if job.queue == target.queue and _order(job) < _order(target):
-                ahead[number] = job
+    ahead, limit = dict[int, Job](), _order(target)
+
+    def look(job: Job) -> None:
+        if job.queue == target.queue and _order(job) < limit:
+            ahead[job.id] = job
+
+    yield from bulk_calls.look_at_waiting(state, named, look)
     return ahead
 
 

@@ -167,23 +167,24 @@ def _suspend(state: State, actor: str, job: Job) -> str | None:
         return f"job {job.id} is suspended already"
     if job.stopping_since is not None:
         return f"job {job.id} is being stopped"
-    job.suspended_since = state.now_us
-    state.save_job(job)
-    state.batch.moved.add(job.id)
+    _set_suspended(state, job, state.now_us)
     state.note_by(actor, "suspended", job.id)
-    _tell_worker(state, job)
     return None
 
 
 def _continue(state: State, actor: str, job: Job) -> str | None:
     if job.suspended_since is None:
         return f"job {job.id} is {job.state}, not suspended"
-    job.suspended_since = None
+    _set_suspended(state, job, None)
+    state.note_by(actor, "continued", job.id)
+    return None
+
+
+def _set_suspended(state: State, job: Job, since: int | None) -> None:
+    job.suspended_since = since
     state.save_job(job)
     state.batch.moved.add(job.id)
-    state.note_by(actor, "continued", job.id)
     _tell_worker(state, job)
-    return None
 
 
 def _signal(state: State, call: SignalJobs, job: Job) -> str | None:
