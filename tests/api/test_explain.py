@@ -158,6 +158,27 @@ def test_an_estimate_rests_on_earlier_runs(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_an_estimate_waits_for_units_that_the_queue_sees(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        for queue, unit in (("a", "0"), ("b", "1")):
+            await api.put(f"/queues/{queue}", {"capacity": f"{{desk:{{'{unit}':1}}}}"})
+        for name in ("first", "second", "second"):
+            await enqueue(api, name=name)
+            start = await api.worker.hears(Start)
+            assert isinstance(start, Start)
+            api.worker.link.send(Started(start.attempt, 42, 100 * SECOND, "/out", 0))
+            api.worker.link.send(Exited(start.attempt, 160 * SECOND, 0))
+            await api.broker.ended([start.job])
+        for name, queue in (("first", "a"), ("second", "b")):
+            await enqueue(api, name=name, queue=queue, require={"desk": 1})
+            await starts(api)
+        await enqueue(api, queue="b", require={"desk": 1})
+        # The first may end at any time, and has what queue b does not see.
+        assert (await explained(api, 6))["estimate_from"] == "median of 2 runs"
+
+    play(tmp_path, story)
+
+
 def test_a_failed_job_is_told_how_it_ended(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         await enqueue(api)

@@ -92,9 +92,17 @@ def open_units(
     state: State, spec: Spec, reason: Explanation, kind: str
 ) -> tuple[int, int]:
     """Return the free and the total amount of a kind for a job on its worker."""
+    assert reason.worker is not None
+    free = state.scheduler.spare(reason.worker, spec.asks_again).get(kind, {})
+    has = state.scheduler.capacity(reason.worker).get(kind, {})
+    names = names_of_open_units(state, reason, kind)
+    return sum(free.get(unit, 0) for unit in names), sum(has[unit] for unit in names)
+
+
+def names_of_open_units(state: State, reason: Explanation, kind: str) -> list[str]:
+    """Return which units of its worker a job's queue sees and may give."""
     worker = reason.worker
     assert worker is not None
-    free = state.scheduler.spare(worker, spec.asks_again).get(kind, {})
     has = state.scheduler.capacity(worker).get(kind, {})
     if reason.gpus is not None and kind in GPU_KINDS:
         has = {unit: has[unit] for unit in has if unit in reason.gpus}
@@ -102,12 +110,9 @@ def open_units(
     known = state.queues.get(reason.queue)
     view = known.views.get(worker) if known else None
     limits = view.capacity.get(kind) if view else None
-    open_ones = [
+    return [
         unit for unit in has if unit not in drained and (not limits or unit in limits)
     ]
-    return sum(free.get(unit, 0) for unit in open_ones), sum(
-        has[unit] for unit in open_ones
-    )
 
 
 def _dependency(after: After, state: JobState) -> Constraint:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from grass.broker.core.state import State
 from grass.model.jobs.job import Job
-from grass.queries.constraints import open_units
+from grass.model.resources import Allocation
+from grass.queries.constraints import names_of_open_units, open_units
 from grass.scheduler.reasons.explanation import Explanation
 
 RUNS = 20
@@ -86,7 +87,7 @@ def snapshot_for(
     free = {kind: open_units(state, spec, reason, kind)[0] for kind, _ in spec.request}
     free.update({need.kind: need.free for need in reason.needs})
     free.update(_places(reason))
-    running, prefetched = _running(state, job, reason.worker, free)
+    running, prefetched = _running(state, job, reason, free)
     ahead = [*prefetched, *_ahead(state, job, position), job]
     waiting = [
         QueuedJob(one.common.name, _needs(state, one, job, free)) for one in ahead
@@ -176,24 +177,33 @@ def _places(reason: Explanation) -> Amounts:
 
 
 def _running(
-    state: State, job: Job, worker: str, free: Amounts
+    state: State, job: Job, reason: Explanation, free: Amounts
 ) -> tuple[list[RunningJob], list[Job]]:
     """Return jobs that hold such amounts, and prefetched jobs that wait for units."""
     running, prefetched = list[RunningJob](), list[Job]()
+    # Units that the job's queue does not see do not become free for it.
+    seen = {kind: names_of_open_units(state, reason, kind) for kind in free}
     for attempt in state.attempts.values():
         other = state.jobs[attempt.job]
         if attempt.after is not None:
             prefetched.append(other)
             continue
-        holds = {
-            kind: sum(attempt.allocation[kind].values())
-            for kind in free
-            if attempt.worker == worker and kind in attempt.allocation
-        }
+        if attempt.worker == reason.worker:
+            holds = _held(attempt.allocation, seen)
+        else:
+            holds = {}
         holds |= _taken(other, job, free)
         if holds:
             running.append(RunningJob(other.common.name, attempt.started_at, holds))
     return running, prefetched
+
+
+def _held(allocation: Allocation, seen: Mapping[str, Sequence[str]]) -> Amounts:
+    held = {
+        kind: sum(allocation.get(kind, {}).get(unit, 0) for unit in units)
+        for kind, units in seen.items()
+    }
+    return {kind: amount for kind, amount in held.items() if amount}
 
 
 def _taken(other: Job, job: Job, free: Amounts) -> Amounts:
