@@ -50,13 +50,16 @@ def test_rows_of_gpupeasy_are_read_and_a_broken_one_is_named(
     new: Page, box: GrassHome
 ) -> None:
     good = "fit-a;;a.log;;echo a;;;\nfit-b;;b.log;;echo b;;;"
+    new.get_by_label("Directory").fill(str(box.desk))
     write_many(new, f"{good}\nfit-c;;echo c;;;")
     expect(new.get_by_role("alert")).to_contain_text("1 row of 3 cannot be read")
     expect(new.get_by_text("Line 3")).to_be_visible()
     before = box.client.overview()["daemon"]["last_job"]
     expect(new.get_by_role("button", name=re.compile("^Enqueue"))).to_be_disabled()
     write_many(new, good)
-    expect(new.get_by_role("alert")).to_contain_text("`a.log` is not an absolute path")
+    new.get_by_label("Directory").fill("")
+    expect(new.get_by_role("alert")).to_contain_text("2 rows of 2 cannot be read")
+    expect(new.get_by_text("where is a.log? Fill in Directory")).to_be_visible()
     new.get_by_label("Directory").fill(str(box.desk))
     new.get_by_role("button", name="Enqueue 2 jobs").click()
     expect(new).to_have_url(re.compile(r"/jobs$"))
@@ -69,6 +72,16 @@ def test_a_csv_names_its_columns_and_lines_are_commands(new: Page) -> None:
     write_many(new, 'name,command\nx,"echo ""1, 2"""\ny,echo 2')
     preview = new.get_by_role("region", name="what would be enqueued")
     expect(preview).to_contain_text('echo "1, 2"')
+    write_many(new, "name,command,gpu,ram\nx,echo 1,0.5,\ny,echo 2,,8G\nz,echo 3,,")
+    new.get_by_label("GPUs").fill("1")
+    planned = preview.get_by_role("listitem")
+    expect(planned.nth(0)).to_contain_text("needs cpu 1, gpu 0.5")
+    expect(planned.nth(1)).to_contain_text("needs cpu 1, gpu 1, ram 8G")
+    expect(planned.nth(2)).to_contain_text("needs cpu 1, gpu 1")
+    new.get_by_label("GPUs").fill("")
+    write_many(new, "name,command,nodes\nx,echo 1,2\ny,echo 2,2")
+    expect(preview.get_by_role("listitem")).to_have_count(1)
+    expect(preview).to_contain_text("Line 1: no option is called nodes")
     write_many(new, "# a comment\necho one \\\n  two\necho three")
     expect(preview.get_by_role("heading")).to_have_text("2 jobs would be enqueued")
 

@@ -97,7 +97,9 @@ def path(what: str) -> Callable[[str | None], str | None]:
 
     def read(text: str | None) -> str | None:
         if text is not None and (not text.startswith("/") or "\0" in text):
-            raise UsageError(f"{what} `{text}` is not an absolute path")
+            raise UsageError(
+                f"{what} `{text}` is not an absolute path", "begin it with /"
+            )
         return text
 
     return read

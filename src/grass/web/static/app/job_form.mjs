@@ -3,6 +3,7 @@
 import { amount, commandLine } from "./words.mjs";
 
 /**
+ * @typedef {import("./job_rows.mjs").Row} Row
  * @typedef {object} Draft
  * @property {string} name
  * @property {string} queue
@@ -49,20 +50,39 @@ export function problems(draft) {
   }
   if (draft.limit && seconds(draft.limit) === null) found.limit = "a time such as 90s, 30m or 2h";
   if (draft.priority && !/^-?\d+$/.test(draft.priority)) found.priority = "a whole number";
+  if (lacksDirectory(draft.output, draft.cwd)) found.output = "begin with /, or fill in Directory";
   return found;
+}
+
+/** Rows, with what is wrong with them beside this draft. @param {Draft} draft @param {Row[]} rows @returns {Row[]} */
+export function checkedRows(draft, rows) {
+  return rows.map((row) => {
+    if (row.problem || !lacksDirectory(row.output ?? "", row.fields?.cwd ?? draft.cwd)) return row;
+    return { ...row, problem: `where is ${row.output}? Fill in Directory, or begin it with /` };
+  });
+}
+
+/** Whether a file has no place: a daemon has no directory of its own. @param {string} file @param {string} cwd */
+function lacksDirectory(file, cwd) {
+  return Boolean(file.trim()) && !inDirectory(file.trim(), cwd).startsWith("/");
 }
 
 /** What a draft asks for, beside or in place of the queue's default. @param {Draft} draft */
 function request(draft) {
   if (draft.require.trim()) return { require: draft.require.trim() };
-  const given = {
-    gpu: draft.gpu && Number(draft.gpu),
-    cpu: draft.cpu && Number(draft.cpu),
-    vram: draft.vram.trim(),
-    ram: draft.ram.trim(),
-  };
-  const asked = Object.entries(given).filter(([, value]) => value !== "");
+  return amounts(draft);
+}
+
+/** @param {Partial<Record<keyof typeof SHORT, string>>} given */
+function amounts({ gpu = "", vram = "", cpu = "", ram = "" }) {
+  const numbers = { gpu: gpu && number(gpu), cpu: cpu && number(cpu), vram: vram.trim(), ram: ram.trim() };
+  const asked = Object.entries(numbers).filter(([, value]) => value !== "");
   return asked.length ? { require_also: Object.fromEntries(asked) } : {};
+}
+
+/** A number, or the text that is none: the daemon names it. @param {string} text */
+function number(text) {
+  return /^\d*\.?\d+$/.test(text) ? Number(text) : text;
 }
 
 /** The fields of a job that a draft fills. @param {Draft} draft */
@@ -86,13 +106,16 @@ function inDirectory(file, cwd) {
 }
 
 /** The body of one call for all rows: they are enqueued together, or none of them.
- * @param {Draft} draft @param {import("./job_rows.mjs").Row[]} rows @param {string} [key] */
+ * @param {Draft} draft @param {Row[]} rows @param {string} [key] */
 export function enqueueBody(draft, rows, key) {
   const jobs = rows.map(({ name, output, command, fields = {} }) => {
-    const { priority, ...others } = fields;
+    const { priority, gpu, vram, cpu, ram, ...others } = fields;
+    const own = amounts({ gpu, vram, cpu, ram });
     return {
       command,
       ...others,
+      // Beside what the form asks for all of them.
+      ...(own.require_also && { require_also: { ...(!draft.require.trim() && amounts(draft).require_also), ...own.require_also } }),
       ...(name && { name }),
       ...(output && { output: inDirectory(output, fields.cwd ?? draft.cwd) }),
       ...(priority && { priority: Number(priority) }),

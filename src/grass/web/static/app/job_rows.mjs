@@ -10,7 +10,7 @@
 const JOB_END = ";;;";
 const FIELD_END = ";;";
 /** Columns of a CSV are options of a job; there are no others. */
-const OPTIONS = ["command", "name", "output", "queue", "project", "priority", "cwd"];
+const OPTIONS = ["command", "name", "output", "queue", "project", "priority", "cwd", "gpu", "vram", "cpu", "ram"];
 
 /** Which form a text is in. @param {string} text @returns {Form} */
 export function formOf(text) {
@@ -84,6 +84,11 @@ function csvRows(text) {
   if (!header) return [];
   const names = header.fields.map((one) => one.trim());
   const at = names.map((one) => one.toLowerCase());
+  const unknown = names.filter((name) => !OPTIONS.includes(name.toLowerCase()));
+  if (unknown.length) {
+    const problem = `no option is called ${unknown.join(", ")}: use ${OPTIONS.join(", ")}`;
+    return [{ line: header.line, command: "", problem }];
+  }
   return records.map(({ fields, line, open }) => {
     const given = Object.fromEntries(at.map((name, place) => [name, (fields[place] ?? "").trim()]));
     const row = { line, name: given.name || undefined, output: given.output || undefined, command: given.command ?? "", fields: options(given) };
@@ -99,8 +104,6 @@ function options(given) {
 /** @param {number} count @param {string[]} names @param {string} command @param {boolean} open */
 function csvProblem(count, names, command, open) {
   if (open) return "a quote is not closed";
-  const unknown = names.filter((name) => !OPTIONS.includes(name.toLowerCase()));
-  if (unknown.length) return `no option is called ${unknown.join(", ")}: use ${OPTIONS.join(", ")}`;
   if (count !== names.length) return `${count} fields, and the header has ${names.length}`;
   return command ? undefined : "no command";
 }

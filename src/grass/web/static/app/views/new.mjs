@@ -7,7 +7,7 @@ import { call } from "../api.mjs";
 import { copyAndSay } from "../components/command.mjs";
 import { Empty } from "../components/empty.mjs";
 import { complain, say } from "../components/toast.mjs";
-import { asCommand, EMPTY, enqueueBody, newKey, problems } from "../job_form.mjs";
+import { asCommand, checkedRows, EMPTY, enqueueBody, newKey, problems } from "../job_form.mjs";
 import { formOf, readRows } from "../job_rows.mjs";
 import { navigate } from "../router.mjs";
 import { may, overview } from "../state.mjs";
@@ -24,7 +24,7 @@ const CHECK_MS = 350;
 const FORMS = { lines: "One command a line", csv: "CSV with a header", gpupeasy: "NAME;;OUTFILE;;COMMAND;;;" };
 const EXAMPLE = {
   lines: "python train.py --lr 0.1\npython train.py --lr 0.01",
-  csv: "name,command,output\nfit-a,python train.py --lr 0.1,a.log",
+  csv: "name,command,gpu\nfit-a,python train.py --lr 0.1,0.5",
   gpupeasy: "fit-a;;a.log;;python train.py --lr 0.1;;;\nfit-b;;b.log;;python train.py --lr 0.01;;;",
 };
 
@@ -36,7 +36,9 @@ export default function New() {
   const [chosen, setChosen] = useState(/** @type {"" | keyof typeof FORMS} */ (""));
   if (!may("submit")) return html`<${Empty} title="This role may not enqueue jobs" text="Ask for a token of a role that has the right to submit." />`;
   const form = chosen || formOf(text);
-  const rows = many ? readRows(text, form) : command.trim() ? [{ line: 1, command: command.trim() }] : [];
+  // What only one job can have is not shown for many, and does not count.
+  const used = many ? { ...draft, name: "", output: "" } : draft;
+  const rows = many ? checkedRows(used, readRows(text, form)) : command.trim() ? [{ line: 1, command: command.trim() }] : [];
   const set = (/** @type {Partial<Draft>} */ change) => setDraft({ ...draft, ...change });
   return html`
     <div class="new">
@@ -51,9 +53,9 @@ export default function New() {
               ${(/** @type {object} */ tied) => html`<textarea ...${tied} class="mono" rows="3" placeholder="python train.py" value=${command}
                 onInput=${(/** @type {any} */ event) => setCommand(event.currentTarget.value)} />`}
             <//>`}
-        <${Options} draft=${draft} set=${set} many=${many} />
+        <${Options} draft=${used} set=${set} many=${many} />
       </div>
-      <${Preview} draft=${draft} rows=${rows} many=${many}
+      <${Preview} draft=${used} rows=${rows} many=${many}
         onDone=${() => { setCommand(""); setText(""); }} />
     </div>
   `;
@@ -122,7 +124,7 @@ function Options({ draft, set, many }) {
       <legend>Names and files</legend>
       ${!many && html`<${Field} label="Name" hint="else the script's">${input("name")}<//>`}
       <${Field} label="Project">${input("project", "default")}<//>
-      ${!many && html`<${Field} label="Output file" hint="else kept by grass">${input("output")}<//>`}
+      ${!many && html`<${Field} label="Output file" hint="else kept by grass" problem=${wrong.output}>${input("output")}<//>`}
       <${Field} label="Directory" hint="else the home">${input("cwd")}<//>
       <label class="switch"><input type="checkbox" checked=${draft.hold} onChange=${(/** @type {any} */ event) => set({ hold: event.currentTarget.checked })} /> Hold until released</label>
     </fieldset>
