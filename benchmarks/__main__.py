@@ -17,6 +17,7 @@ from benchmarks.memory import memory
 from benchmarks.million import million
 from benchmarks.page import page
 from benchmarks.placement import placement
+from benchmarks.postgres import postgres
 from benchmarks.queues import queues
 from benchmarks.remote import remote
 from benchmarks.report import report
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "sampling": sampling,
     "followers": followers,
     "history": history,
+    "postgres": postgres,
     "page": page,
     "tasks": tasks,
     "task-arrays": task_arrays,
