@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux slurm \
-	postgres chromium web-check gpu-test pictures web-test
+	postgres chromium web-check gpu-test ray-test pictures web-test
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -106,6 +106,17 @@ fuzz: $(READY)
 gpu-test:
 	$(PYTHON) tests/gpu/environment.py $(VENV)/gpu
 	$(VENV)/gpu/bin/python -m tests.gpu.report
+
+# Pools on a real Ray, which it installs into an environment of its own; writes
+# benchmarks/results/ray.md. Ray sees the loopback interface alone.
+ray-test: $(READY) $(VENV)/ray/.installed
+	GRASS_RAY=$(CURDIR)/$(VENV)/ray/bin/ray unshare -rn sh -c \
+	'ip link set lo up && exec $(BIN)/python -m tests.engines.ray_report'
+
+$(VENV)/ray/.installed:
+	$(PYTHON) -m venv $(VENV)/ray
+	$(VENV)/ray/bin/python -m pip install --quiet "ray[default]"
+	touch $@
 
 # What to run before every commit; about a minute.
 check: $(READY) lint web-check

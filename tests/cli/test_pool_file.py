@@ -89,5 +89,5 @@ def test_two_schedulers_are_one_too_many(tmp_path: Path) -> None:
     text += "mark = '(.)'\nstate = '(.)'\n[states]\npending = []\nrunning = ['R']\n"
     text += "[cancel]\ncommand = ['d', '{ids}']\n"
     assert body(tmp_path, text)["engine"] == "command"
-    with pytest.raises(UsageError, match="two schedulers"):
+    with pytest.raises(UsageError, match="one or the other"):
         body(tmp_path, text, "--slurm")

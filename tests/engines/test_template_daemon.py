@@ -94,3 +94,22 @@ def workers(home: GrassHome) -> list[dict[str, Any]]:
 
 def both_are_connected(pilots: list[dict[str, Any]]) -> bool:
     return [one["connected"] for one in pilots] == [True, True]
+
+
+@pytest.mark.daemon
+def test_a_worker_that_its_scheduler_has_forgotten_ends_itself(
+    home: GrassHome, site: Path, tmp_path: Path
+) -> None:
+    home.ok("pool", "add", "site", f"--template={site}", "--idle=10m")
+    home.ok("up", "site")
+    (one,) = until(
+        lambda: workers(home), "it does not come", lambda x: x and x[0]["connected"]
+    )
+    (tmp_path / "queue" / one["engine_id"]).unlink()
+    home.ok("up", "unreg", one["worker"])
+    pilot = Path(f"/proc/{one['engine_id']}/cmdline")
+    until(
+        lambda: pilot.read_text() if pilot.exists() else "",
+        "its process goes on",
+        lambda words: one["mark"] not in words,
+    )

@@ -22,6 +22,9 @@ ENDS_AT = "GRASS_ENDS_AT"
 """When the engine ends this job, in seconds since boot."""
 OUTPUT = "GRASS_PILOT_OUTPUT"
 """The folder for the output of jobs, which the broker sees too."""
+STOP = ".stop"
+"""Ends the name of a file beside the token's that tells a pilot to end itself."""
+_LOOK_S = 2
 _ASK_LIMIT_S = 5
 _CLOCK = (86400, 3600, 60, 1)
 
@@ -34,12 +37,12 @@ def main(path: str) -> int:
     home = tempfile.mkdtemp(prefix="grass-pilot-")
     try:
         _write(os.path.join(home, "brokers.json"), json.dumps(told["known"]))
-        return _run(home, told)
+        return _run(home, told, path + STOP)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _run(home: str, told: dict[str, Any]) -> int:
+def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     command = [sys.executable, "-I", os.path.join(root, "__main__.py"), "daemon"]
     environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
@@ -56,7 +59,20 @@ def _run(home: str, told: dict[str, Any]) -> int:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        return process.wait()
+        return _wait(process, stop_file)
+
+
+def _wait(process: "subprocess.Popen[bytes]", stop_file: str) -> int:
+    """Wait for the worker; end it when its broker says so.
+
+    An engine that has lost or forgotten this job cannot end it any more.
+    """
+    while True:
+        try:
+            return process.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            if os.path.exists(stop_file):
+                process.terminate()
 
 
 def _allotted(told: dict[str, Any]) -> str:

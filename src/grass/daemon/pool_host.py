@@ -21,6 +21,7 @@ from grass.daemon import pilot
 from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest, Provider
+from grass.engines.ray_jobs import RayJobs
 from grass.engines.slurm import Slurm
 from grass.errors import CannotAsk, Refused
 from grass.model.access import split_token
@@ -33,7 +34,8 @@ _WRITE = (
     'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
     "sh",
 )
-_REMOVE = ('rm -f "$1/$2"', "sh")
+_REMOVE = ('rm -f "$1/$2" "$1/$2.stop"', "sh")
+_STOP = (': > "$1/$2.stop"', "sh")
 """What the host behind a prefix does with the file of a pilot: folder and name."""
 
 
@@ -47,9 +49,11 @@ def provider_of(pool: Pool) -> Provider:
     commands = EngineCommands(pool.submit_prefix)
     if pool.engine == "slurm":
         return Slurm(commands, pool.omitted)
+    if pool.engine == "ray":
+        return RayJobs(pool.address, pool.token_file, pool.omitted)
     if pool.engine == "command" and pool.template is not None:
         return CommandEngine(commands, pool.template)
-    raise Refused(f"there is no engine `{pool.engine}`", "engines: slurm, command")
+    raise Refused(f"there is no engine `{pool.engine}`", "engines: slurm, ray, command")
 
 
 class PilotFiles:
@@ -96,7 +100,14 @@ class PilotFiles:
             with contextlib.suppress(CannotAsk):
                 await _run_there(pool, _REMOVE, mark)
         else:
-            await asyncio.to_thread((_folder(pool) / mark).unlink, missing_ok=True)
+            await asyncio.to_thread(_remove_here, _folder(pool), mark)
+
+    async def stop(self, pool: Pool, mark: str) -> None:
+        """Tell a pilot to end itself."""
+        if pool.submit_prefix:
+            await _run_there(pool, _STOP, mark)
+        else:
+            await asyncio.to_thread((_folder(pool) / f"{mark}{pilot.STOP}").touch)
 
     def _told(self, pool: Pool, token: str) -> str:
         assert self._tcp is not None
@@ -143,6 +154,11 @@ def _folder(pool: Pool) -> Path:
 def _write_here(folder: Path, mark: str, text: str) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_private(str(folder / mark), text)
+
+
+def _remove_here(folder: Path, mark: str) -> None:
+    for name in (mark, f"{mark}{pilot.STOP}"):
+        (folder / name).unlink(missing_ok=True)
 
 
 async def _run_there(

@@ -120,6 +120,10 @@ class Pool(msgspec.Struct, kw_only=True):
     """What the worker is run with: `apptainer exec --nv torch.sif`."""
     python: str = ""
     """The Python with Grass where workers run; "": the broker's own."""
+    address: str = ""
+    """Of the dashboard of the engine `ray`."""
+    token_file: str = ""
+    """A file on the broker's host with the token that the engine `ray` asks for."""
     template: CommandTemplate | None = None
     """The commands of the engine `command`."""
     folder: str = ""

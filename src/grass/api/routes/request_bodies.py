@@ -334,6 +334,8 @@ class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     submit_prefix: tuple[str, ...] = ()
     worker_prefix: tuple[str, ...] = ()
     python: str = ""
+    address: str = ""
+    token_file: str = ""
     template: CommandTemplate | None = None
     folder: str = ""
 

@@ -7,7 +7,7 @@ holds up its own pool alone. What an engine answers goes back as a call.
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from grass.broker.core.calls import Enqueue, NewToken
@@ -28,7 +28,7 @@ from grass.errors import CannotAsk, GrassError
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.model.access import hash_of, token_text
-from grass.model.pools import Pilot, Pool
+from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState, Pool
 
 log = EventLog(__name__)
 
@@ -47,6 +47,9 @@ class Launcher(Protocol):
 
     async def write_token(self, pool: Pool, mark: str, token: str) -> None:
         """Write the file with which the pilot's worker comes; raises CannotAsk."""
+
+    async def stop(self, pool: Pool, mark: str) -> None:
+        """Tell a pilot to end itself that its engine has lost; raises CannotAsk."""
 
     async def forget(self, pool: Pool, mark: str) -> None:
         """Remove that file, if it is there and its host can be asked."""
@@ -154,6 +157,16 @@ class PoolRunner:
             # The next list repeats it.
             log.warning("pool.not_cancelled", pool=pool.name, error=error)
 
+    async def _stop_lost(self, pool: Pool, found: Mapping[str, PilotReport]) -> None:
+        """Have pilots end themselves that the engine has lost, but that live on."""
+        for pilot in self._pilots():
+            if pilot.mark in found and _is_lost(pilot, found[pilot.mark]):
+                try:
+                    await self._launcher.stop(pool, pilot.mark)
+                except (CannotAsk, OSError) as error:
+                    # The next list repeats it.
+                    log.warning("pool.not_cancelled", pool=pool.name, error=error)
+
     async def _poll(self, name: str) -> None:
         pool = self._broker.state.pools.pools[name]
         marks = [one.mark for one in self._pilots() if one.pool == name]
@@ -164,11 +177,18 @@ class PoolRunner:
             log.warning("pool.not_listed", pool=name, error=error)
         else:
             await self._broker.call(PilotsListed(list(found.values())))
+            await self._stop_lost(pool, found)
         finally:
             self._polling.discard(name)
         kept = {one.mark for one in self._pilots()}
         for mark in set(marks) - kept:
             await self._launcher.forget(pool, mark)
+
+
+def _is_lost(pilot: Pilot, report: PilotReport) -> bool:
+    """Return whether a worker leaves that its engine can end no more."""
+    over = report.state in (PilotState.ENDED, PilotState.ABSENT)
+    return over and pilot.connected and pilot.stage is PilotStage.LEAVING
 
 
 def job_name(pool: Pool) -> str:

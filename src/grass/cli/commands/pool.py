@@ -161,12 +161,13 @@ COMMAND = Command(
         "would take such a worker. `show` tells of each in the scheduler's words. "
         "After ten refusals in a row a pool is paused. `enqueue --pool NAME` is for "
         "jobs of one pool alone. A file may hold any of these options, as "
-        "`max_workers = 8`, and the commands of a scheduler other than Slurm; options "
-        "that are given win."
+        "`max_workers = 8`, and the commands of another scheduler; options that are "
+        "given win."
     ),
     options=OPTIONS,
     examples=(
         "grass pool add uni --slurm --partition gpu --gpus 1 --time 4h --max-workers 8",
+        "grass pool add ray --ray http://head:8265 --gpus 1 --max-workers 4",
         "grass pool add pbs --template pbs.toml",
         "grass enqueue --pool uni -g 1 -- python train.py",
         "grass pool show",

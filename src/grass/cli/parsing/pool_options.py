@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ADDING = (
     Option("--slurm", about="ask Slurm, with `sbatch`"),
+    Option("--ray", "URL", "ask Ray, at the address of its dashboard"),
+    Option("--token-file", "FILE", "the token of a Ray that asks for one"),
     Option("--template, --file", "FILE", "read options, or a site's commands, from it"),
     Option("--max-workers", "N", "never have more workers of it than this"),
     Option("--time", "TIME", "how long the scheduler lets a worker run"),
@@ -35,6 +37,8 @@ ADDING = (
     Option("--folder", "FOLDER", "a folder that workers see too (in your home)"),
 )
 _DEFAULT_IDLE = "5m"
+_RAY_TIME = "24h"
+"""Ray has no time limit of its own."""
 _NO_ENGINE = "say which scheduler the pool is of"
 
 
@@ -56,19 +60,28 @@ def pool_body(values: Values, name: str) -> Document:
 
 
 def _engine(values: Values, template: Document | None) -> Document:
-    if template is not None and values.has("slurm"):
-        raise UsageError("--slurm and a file with commands are two schedulers")
+    known = (values.has("slurm"), values.has("ray"), template is not None)
+    if sum(known) > 1:
+        raise UsageError("--slurm, --ray and a file with commands are one or the other")
     if template is not None:
         return {"engine": "command", "template": template}
+    if values.has("ray"):
+        path = values.text("token_file")
+        token_file = "" if path is None else os.path.abspath(os.path.expanduser(path))
+        address = values.text("ray")
+        return {"engine": "ray", "address": address, "token_file": token_file}
     if not values.has("slurm"):
-        raise UsageError(_NO_ENGINE, "--slurm, or --template with its commands")
+        raise UsageError(
+            _NO_ENGINE, "--slurm, --ray URL, or --template with its commands"
+        )
     return {"engine": "slurm"}
 
 
 def _shape(values: Values) -> Document:
     from grass.model.durations import seconds
 
-    most, time = values.whole_number("max_workers"), values.text("time")
+    usual = _RAY_TIME if values.has("ray") else None
+    most, time = values.whole_number("max_workers"), values.text("time") or usual
     if most is None or time is None:
         raise UsageError("a pool needs --max-workers N and --time TIME")
     return {
