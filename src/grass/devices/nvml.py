@@ -19,7 +19,6 @@ from grass.devices.gpu_reports import (
 )
 from grass.devices.nvml_places import places_of
 from grass.devices.nvml_processes import DeviceProcesses
-from grass.devices.nvml_words import RECOVERY, XIDS, error_text
 
 _NEVER = frozenset(
     {
@@ -31,6 +30,39 @@ _NEVER = frozenset(
 )
 """Errors after which the same question is not asked again."""
 _KERNELS_LIST = "/proc/driver/nvidia/gpus"
+_XIDS = {
+    46: "it stopped processing",
+    48: "a memory error that could not be corrected",
+    61: "its microcontroller failed",
+    62: "its microcontroller halted",
+    64: "faulty memory could not be replaced",
+    74: "its NVLink failed",
+    79: "it fell off the bus",
+    95: "a memory error that was not contained",
+    119: "its system processor does not answer",
+    120: "its system processor failed",
+    140: "a memory error that could not be recovered",
+    143: "it could not be initialised",
+}
+"""Xids that are the device's own; most others are the fault of one program."""
+_RESET = "needs a reset: `grass stop`, then `nvidia-smi --gpu-reset`"
+_RECOVERY = {
+    1: _RESET,
+    2: "needs a restart of the machine",
+    3: _RESET,
+    4: _RESET,
+    5: "needs its fabric to be restored",
+    6: "needs a reset of its bus",
+    7: "needs a restart of the machine",
+}
+"""NVML's recovery actions; 0 is none."""
+_ERRORS = {
+    9: "NVIDIA's driver is not loaded",
+    12: "NVIDIA's library is missing",
+    15: "it is lost from the bus",
+    16: "it has to be reset",
+    18: "NVIDIA's library and driver differ in version; restart the machine",
+}
 
 
 class NvmlLibrary:
@@ -53,7 +85,7 @@ class NvmlLibrary:
             self._count = pynvml.nvmlDeviceGetCount()
             self._driver = pynvml.nvmlSystemGetDriverVersion()
         except pynvml.NVMLError as error:
-            raise LibraryError(error_text(error)) from None
+            raise LibraryError(_error_text(error)) from None
         self._listed = _listed()
 
     def count(self) -> int:
@@ -189,8 +221,8 @@ class NvmlDevice:
             )
             if event is None:
                 return
-            if event.eventData in XIDS:
-                yield f"Xid {event.eventData}: {XIDS[event.eventData]}"
+            if event.eventData in _XIDS:
+                yield f"Xid {event.eventData}: {_XIDS[event.eventData]}"
 
 
 class _Questions:
@@ -215,7 +247,7 @@ class _Questions:
 
 def _library_error(error: Any) -> LibraryError:
     lost = error.value == pynvml.NVML_ERROR_GPU_IS_LOST
-    return LibraryError(error_text(error), lost=lost)
+    return LibraryError(_error_text(error), lost=lost)
 
 
 def _uncorrected(handle: Any) -> int:
@@ -233,7 +265,7 @@ def _recovery(handle: Any) -> str | None:
     [value] = pynvml.nvmlDeviceGetFieldValues(handle, [field])
     if value.nvmlReturn != pynvml.NVML_SUCCESS:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-    return RECOVERY.get(value.value.uiVal)
+    return _RECOVERY.get(value.value.uiVal)
 
 
 def _exists(pid: int) -> bool:
@@ -246,3 +278,8 @@ def _listed() -> list[str]:
         return sorted(os.listdir(_KERNELS_LIST))
     except OSError:
         return []
+
+
+def _error_text(error: Any) -> str:
+    """Return an error of NVML in words."""
+    return _ERRORS.get(error.value) or f"NVML: {error}"
