@@ -21,7 +21,7 @@ async def enqueue(api: Api, **fields: Any) -> dict[str, Any]:
 
 def test_every_limit_of_a_job_is_kept(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
-        wishes = {
+        options = {
             "time_limit_s": 90.5,
             "grace_s": 2.0,
             "retries": 3,
@@ -30,10 +30,10 @@ def test_every_limit_of_a_job_is_kept(tmp_path: Path) -> None:
             "retry_lost": 1,
             "nice": 19,
         }
-        job = await enqueue(api, **wishes, hold=True, env={"A": "secret"})
+        job = await enqueue(api, **options, hold=True, env={"A": "secret"})
         assert job["variables"] == ["A"]
         assert "secret" not in str(job)
-        assert {name: job[name] for name in wishes} == wishes
+        assert {name: job[name] for name in options} == options
         assert job["retries_left"] == 3
         assert (job["state"], job["max_fails"]) == ("held", None)
         assert "grass release 1" in job["reason"]

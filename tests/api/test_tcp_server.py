@@ -87,7 +87,7 @@ async def until_sent_away(tcp: TcpApi, said: bytes = b"") -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_whoever_says_nothing_is_sent_away(
+def test_a_connection_that_sends_nothing_is_closed(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
     async def story(tcp: TcpApi) -> None:
@@ -99,7 +99,7 @@ def test_whoever_says_nothing_is_sent_away(
 
 
 @pytest.mark.usefixtures("impatient")
-def test_whoever_dribbles_is_sent_away(
+def test_a_connection_that_sends_slowly_is_closed(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
     async def story(tcp: TcpApi) -> None:
@@ -133,7 +133,7 @@ async def identified(tcp: TcpApi, token: str) -> Visit:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
+def test_a_connection_that_has_shown_a_token_may_be_slow(tmp_path: Path) -> None:
     async def story(tcp: TcpApi) -> None:
         token = await tcp.api.new_token("read")
         visit = await identified(tcp, token)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.building import WORKER
-from tests.support.calling import DOOR, Answer, Api, play
+from tests.support.calling import TCP_ENDPOINT, Answer, Api, play
 
 from grass.api.tcp_connections import MOST_WRONG, WrongCodes
 from grass.broker.shell.new_secrets import new_code
@@ -164,7 +164,7 @@ def test_an_unknown_token_cannot_be_revoked(tmp_path: Path) -> None:
 def test_the_overview_has_the_tcp_address(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         told = (await api.get("/overview")).document["daemon"]["tcp"]
-        assert told == {"address": DOOR.address, "pin": DOOR.pin}
+        assert told == {"address": TCP_ENDPOINT.address, "pin": TCP_ENDPOINT.pin}
         api.app.state.context = api.app.state.context._replace(tcp=None)
         assert (await api.get("/overview")).document["daemon"]["tcp"] is None
 
@@ -290,16 +290,16 @@ def test_an_array_that_may_pause_a_queue_needs_the_right_to(
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "asked",
     [
         {"name": "start", "role": "read"},
         {"name": "start", "hours": 2},
         {"name": "start-2"},
     ],
 )
-def test_nobody_names_a_code_as_that_of_a_start(tmp_path: Path, wish: Any) -> None:
+def test_nobody_names_a_code_as_that_of_a_start(tmp_path: Path, asked: Any) -> None:
     async def story(api: Api) -> None:
-        refused = await api.post("/tokens", wish)
+        refused = await api.post("/tokens", asked)
         assert (refused.status, refused.document["code"]) == (400, "usage")
         assert "is what the code of a start is called" in refused.document["detail"]
         await new_code(api.broker, "daemon", name="start")

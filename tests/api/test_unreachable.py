@@ -178,7 +178,7 @@ def test_an_explanation_says_what_ends_the_wait(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_an_explanation_says_when_a_lease_settles_it(tmp_path: Path) -> None:
+def test_an_explanation_says_when_a_lease_ends_it(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         await runs_out_of_sight(api, lease_s=100.0)
         why = (await api.get("/jobs/1/explain")).document["why"]

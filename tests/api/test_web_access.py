@@ -1,4 +1,4 @@
-"""Every route of the table over the web entrance: who is refused, and by what."""
+"""Every route of the table over the web server: who is refused, and by what."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -42,7 +42,7 @@ def path_of(one: Endpoint) -> str:
 
 
 def visiting(folder: Path, story: Callable[[Api, WebApp], Awaitable[None]]) -> None:
-    """Run a broker behind a web entrance."""
+    """Run a broker behind a web server."""
 
     async def inside(api: Api) -> None:
         await story(api, on_loopback(api.app, Sessions(KEY), "127.0.0.1"))
@@ -183,7 +183,7 @@ def test_the_owner_has_all_rights_but_is_no_machine(tmp_path: Path) -> None:
     visiting(tmp_path, story)
 
 
-def test_a_page_opens_no_further_entrance(tmp_path: Path) -> None:
+def test_a_page_opens_no_further_web_server(tmp_path: Path) -> None:
     async def story(_api: Api, app: WebApp) -> None:
         for method in ("POST", "DELETE"):
             answer = await ask(app, method, "/api/v1/web", GOOD, b"{}")

@@ -68,7 +68,7 @@ class JobModel:
     def in_state(self, *states: str) -> list[ModelJob]:
         return [job for job in self.jobs.values() if job.state in states]
 
-    def settle(self, now: int) -> list[int]:
+    def advance(self, now: int) -> list[int]:
         """Let everything follow from what has happened; return who starts."""
         self.catch_up(now)
         return self._start()

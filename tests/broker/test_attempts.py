@@ -255,6 +255,6 @@ def test_a_late_answer_about_a_number_that_is_used_again_changes_nothing(
     assert broker.job_state(job) is JobState.RUNNING
     assert broker.state.attempts[job].started_at == second.placed_at
     broker.hear(Started(name, 7, broker.now_us))
-    # Whoever runs cannot be given back, whatever an older worker leaves out.
+    # An attempt that runs cannot be given back, whatever an older worker leaves out.
     broker.hear(Returned(name, RECALLED))
     assert broker.job_state(job) is JobState.RUNNING

@@ -30,21 +30,21 @@ def has_cycle(waits: dict[int, set[int]]) -> bool:
 @given(st.lists(numbers, min_size=JOBS, max_size=JOBS), numbers, numbers)
 def test_exactly_those_edits_are_refused_that_close_a_circle(
     tmp_path_factory: pytest.TempPathFactory,
-    wished: list[set[int]],
+    wanted: list[set[int]],
     edited: set[int],
     after: set[int],
 ) -> None:
     broker = Brokerage(Path(tmp_path_factory.mktemp("cycles")) / "grass.db")
     with closing(broker.store):
-        check_edit(broker, wished, edited, after)
+        check_edit(broker, wanted, edited, after)
 
 
 def check_edit(
-    broker: Brokerage, wished: list[set[int]], edited: set[int], after: set[int]
+    broker: Brokerage, wanted: list[set[int]], edited: set[int], after: set[int]
 ) -> None:
     broker.pause()
     waits = {}
-    for job, earlier in enumerate(wished, 1):
+    for job, earlier in enumerate(wanted, 1):
         waits[job] = {one for one in earlier if one < job}
         broker.enqueue(after=tuple(map(str, sorted(waits[job]))))
     waits |= dict.fromkeys(edited, after)

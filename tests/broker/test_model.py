@@ -197,7 +197,7 @@ class Verbs(Twins):
             self.model.cancel([job.id])
             self.ask(Cancel(ME, [job.id]), set())
         if not job.stopping:
-            # Its books differ: nothing goes there before it has reported again.
+            # Its units differ: nothing goes there before it has reported again.
             self.model.here = False
         returned = Returned(self.broker.name(job.id), "in use")
         self.model.returned(job.id)

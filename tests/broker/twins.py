@@ -67,7 +67,7 @@ class Twins(RuleBasedStateMachine):
 
     def follow(self) -> None:
         """Let the model see what the broker has seen, and compare who starts."""
-        expected = self.model.settle(self.broker.now_us)
+        expected = self.model.advance(self.broker.now_us)
         messages = [one for _, one in self.broker.sent if isinstance(one, Start)]
         # A start that the worker may have missed is sent again.
         fresh = [one.job for one in messages if one.attempt not in self.decided]

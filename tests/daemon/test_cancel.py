@@ -1,4 +1,4 @@
-"""Cancelling: the wish is durable at once, and units are free when all is gone."""
+"""Cancelling: it is durable at once, and units are free when all is gone."""
 
 import signal
 

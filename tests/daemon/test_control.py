@@ -96,7 +96,7 @@ def test_a_suspended_tree_stands_still_and_keeps_its_units(
     assert shared.state(other) == "queued"
     gate.tell()
     shared.replace_daemon()
-    # Whoever takes over leaves it as it is.
+    # A successor leaves it as it is.
     assert shared.client.job(id)["flags"] == ["suspended"]
     assert all(map(is_stopped, pids))
     assert shared.ok("continue", str(id)) == "continued 1 job\n"

@@ -118,7 +118,7 @@ def test_a_broker_that_is_away_is_no_failure_of_its_worker(
     assert "cannot be reached" in rack.ok("start")
 
 
-def test_whoever_joins_as_a_worker_alone_is_told_what_that_means(
+def test_a_machine_that_joins_as_a_worker_alone_is_told_what_that_means(
     hub: GrassHome, machine: Machine
 ) -> None:
     rack = machine("rack")

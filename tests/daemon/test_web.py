@@ -1,4 +1,4 @@
-"""The dashboard's entrance of a real daemon: links, cookies, restarts and the end."""
+"""The web server of a real daemon: links, cookies, restarts and the end."""
 
 import contextlib
 import hashlib

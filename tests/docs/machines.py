@@ -31,7 +31,7 @@ _ADDRESS = re.compile(r"\b(?:0\.0\.0\.0|desk):(\d+)\b")
 _OPENING = """
 on() { local code=$?; export GRASS_HOME=$1; return $code; }
 pasted() { grep -o '[^ ]*/[A-Za-z0-9_-]*/[A-Za-z0-9_-]*$' "$TOLD" | tail -n 1; }
-settle() {
+await_worker() {
     local code=$? tries=0
     while [ -S "$2/grass.sock" ] && [ $tries -lt 50 ]; do
         GRASS_HOME=$FIRST_HOME GRASS_BROKER=local grass workers 2>&1 |
@@ -92,7 +92,7 @@ class Machines:
             return ""
         names = list(self._homes) if own else [step.machine]
         homes = [(name, shlex.quote(str(self._homes[name]))) for name in names]
-        return "\n".join(f"settle {name} {home}" for name, home in homes)
+        return "\n".join(f"await_worker {name} {home}" for name, home in homes)
 
     def as_elsewhere(self, output: str) -> str:
         """Put a reader's network in the place of ours."""

@@ -115,7 +115,7 @@ class Soak:
         self._numbers: dict[int, int] = {}
 
     def run(self, seconds: float, restart_every_s: float | None) -> Verdict:
-        """Enqueue at an even pace, look every second, and judge at the end."""
+        """Enqueue at an even rate, look every second, and judge at the end."""
         self.home.ok("start")
         began = time.monotonic()
         looked = restarted = 0.0

@@ -115,7 +115,7 @@ def lose_keeper_folder(folder: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [empty_instance, restore_from_backup, lose_keeper_folder]
 )
-def test_whatever_a_reboot_does_to_the_home_its_jobs_are_settled(
+def test_whatever_a_reboot_does_to_the_home_its_jobs_are_reconciled(
     home: GrassHome, news: Fifo, damage: Callable[[Path], None]
 ) -> None:
     id = home.enqueue(f"echo $$ > {news}; exec sleep 1000")

@@ -1,4 +1,4 @@
-"""Why a job was stopped is known, whoever is killed meanwhile."""
+"""Why a job was stopped is known, whichever process is killed meanwhile."""
 
 import pytest
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.fault.torture import IN_FLIGHT, Pace
+from tests.fault.torture import IN_FLIGHT, Timing
 from tests.fault.torturing import Besides, broken, table, torture
 from tests.support.homes import GrassHome
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.daemon
 
 SEED = 4
 DAEMON_KILLS, KEEPER_KILLS = 16, 4
-BRISK = Pace(0.3, 0.8, 1.0)
+BRISK = Timing(0.3, 0.8, 1.0)
 RESTARTS = Besides(restarts=1, unseen_restarts=1)
 
 
@@ -33,7 +33,7 @@ def test_jobs_run_exactly_once_whatever_is_killed(cold: GrassHome) -> None:
 
 @pytest.mark.timeout(120)
 def test_what_had_ended_is_known_after_restarts_of_the_machine(cold: GrassHome) -> None:
-    result = torture(cold, SEED, (0, 0), pace=BRISK, besides=RESTARTS)
+    result = torture(cold, SEED, (0, 0), timing=BRISK, besides=RESTARTS)
     sys.stdout.write(f"seed {SEED}\n{table(result)}")
     assert not broken(result)
     assert result.done["machine restarted"] == 2

@@ -48,7 +48,7 @@ BURST = 5
 UNFINISHED = ("held", "waiting", "queued", "running")
 
 
-class Pace(NamedTuple):
+class Timing(NamedTuple):
     """How long daemon and keeper live before the next kill."""
 
     shortest_s: float
@@ -57,12 +57,12 @@ class Pace(NamedTuple):
     """The share of kills that wait for a daemon that answers."""
 
 
-SHORT = Pace(0.0, 1.0, 0.3)
+SHORT = Timing(0.0, 1.0, 0.3)
 """What is short meanwhile lasts for several kills."""
 LONGEST_SHORTAGE_S = 4.0
-HASTY = Pace(0.0, 0.35, 0.5)
+HASTY = Timing(0.0, 0.35, 0.5)
 """Much is caught on its way up."""
-CALM = Pace(2.0, 3.0, 1.0)
+CALM = Timing(2.0, 3.0, 1.0)
 """Most processes are held by the daemon before their keeper dies."""
 
 
@@ -152,14 +152,14 @@ class Torture:
         self,
         home: GrassHome,
         seed: int,
-        pace: Pace = HASTY,
+        timing: Timing = HASTY,
         disk: Path | None = None,
     ) -> None:
         self.home = home
         self._disk = disk
         self._forks = ForkLimit()
         self._short_until: dict[str, float] = {}
-        self._pace = pace
+        self._timing = timing
         self.ledger = home.desk / "ledger"
         self.enough = threading.Event()
         self.timeline = Timeline()
@@ -220,12 +220,12 @@ class Torture:
 
     def _live_for_a_while(self) -> None:
         """Let daemon and keeper come up, or be caught on their way."""
-        if self._chance.random() < self._pace.ready_first:
+        if self._chance.random() < self._timing.ready_first:
             while not self._sees_both():
                 time.sleep(0.005)
         long = self._chance.random() < LONG_LIVES
-        longest_s = LONG_LIFE_S if long else self._pace.longest_s
-        life_s = self._chance.uniform(self._pace.shortest_s, longest_s)
+        longest_s = LONG_LIFE_S if long else self._timing.longest_s
+        life_s = self._chance.uniform(self._timing.shortest_s, longest_s)
         until = time.monotonic() + life_s
         while time.monotonic() < until:
             self._sees_both()

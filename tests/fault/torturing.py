@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.fault.timeline import KERNEL_TELLS
-from tests.fault.torture import CALM, HASTY, SHORT, Pace, Torture
+from tests.fault.torture import CALM, HASTY, SHORT, Timing, Torture
 from tests.fault.witness import Attempt, Life, Verdict, judge, lives, most_at_once
 from tests.support.homes import GrassHome
 from tests.support.shortage import small_disk
@@ -80,7 +80,7 @@ def torture(
     seed: int,
     kills: tuple[int, int],
     progress: Callable[[int], None] = lambda _done: None,
-    pace: Pace = HASTY,
+    timing: Timing = HASTY,
     besides: Besides | None = None,
 ) -> Result:
     """Kill the daemon and the keeper so many times, and judge what is left."""
@@ -90,7 +90,7 @@ def torture(
     victims += ["machine unseen"] * more.unseen_restarts
     victims += ["disk"] * (more.shortages if more.disk is not None else 0)
     random.Random(seed).shuffle(victims)
-    run = Torture(home, seed, pace, more.disk)
+    run = Torture(home, seed, timing, more.disk)
     run.run(victims, progress)
     run.drain()
     told = lives(run.ledger)
@@ -181,7 +181,7 @@ def broken(result: Result) -> str:
 def run(
     seed: int,
     kills: tuple[int, int],
-    pace: Pace = HASTY,
+    timing: Timing = HASTY,
     *,
     restarts: int = 0,
     shortages: int = 0,
@@ -202,7 +202,7 @@ def run(
         home = GrassHome(folder, None if disk is None else disk / "home")
         ends.callback(home.end)
         besides = Besides(restarts, shortages=shortages, disk=disk)
-        result = torture(home, seed, kills, progress, pace, besides)
+        result = torture(home, seed, kills, progress, timing, besides)
     say(table(result))
     if result.fine:
         shutil.rmtree(folder)

@@ -38,7 +38,7 @@ def test_each_attempt_is_put_on_record_when_its_own_turn_has_come() -> None:
     assert core.snapshot() == [core.attempts["a"].spawning]
 
 
-def test_what_was_wished_of_an_attempt_in_line_is_put_on_record_with_it() -> None:
+def test_what_was_asked_of_an_attempt_in_line_is_put_on_record_with_it() -> None:
     core = core_with_two_in_line()
     assert not of(core.step(asked(SuspendVerb("b")), 0.0), effects.Record)
     entries = core.starts.begin("b")

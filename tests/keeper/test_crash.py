@@ -33,7 +33,7 @@ def test_without_a_wish_nothing_happens() -> None:
     assert crash_points.passed_on() == {}
 
 
-def test_the_wished_pass_kills() -> None:
+def test_the_chosen_pass_kills() -> None:
     first, second = run("here"), run("here:2")
     assert (first.returncode, second.returncode) == (-9, -9)
     assert len(first.stdout.splitlines()) == 1

@@ -125,7 +125,7 @@ class SimBroker:
         return self._turning
 
     @property
-    def settled(self) -> bool:
+    def all_committed(self) -> bool:
         """Whether everything it knows is committed."""
         return not self._turning and self.rounds.idle and not self.state.batch.changes
 

@@ -140,7 +140,7 @@ def _check_nothing_held(cluster: Cluster) -> None:
     if broker.state.removals.waiting or cluster.disk.removals:
         raise Violation(f"at rest, to be removed: {broker.state.removals.waiting}")
     check_state(broker)
-    if broker.settled:
+    if broker.all_committed:
         check_twin(cluster, broker)
 
 

@@ -48,7 +48,7 @@ class InvariantChecker:
             if self._steps % STATE_EVERY == 0:
                 check_state(cluster.broker)
                 check_numbers(cluster)
-            if self._steps % TWIN_EVERY == 0 and cluster.broker.settled:
+            if self._steps % TWIN_EVERY == 0 and cluster.broker.all_committed:
                 check_twin(cluster, cluster.broker)
 
     def _check_given_back(self, machine: Machine) -> None:

@@ -144,12 +144,12 @@ def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
 def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
-    def settle_all(state: State, message: Hello, rebooted: bool) -> None:
+    def reconcile_all(state: State, message: Hello, rebooted: bool) -> None:
         if message.worker != state.daemon.home_worker:
             message.running = []
         real(state, message, rebooted or message.worker != state.daemon.home_worker)
 
-    patch.setattr(reconcile, "_reconcile", settle_all)
+    patch.setattr(reconcile, "_reconcile", reconcile_all)
 
 
 @bug("what a forgotten worker may still run is run again at once")
@@ -204,8 +204,8 @@ def _numbers_believed(patch: pytest.MonkeyPatch) -> None:
 def _ids_believed(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
-    def settle_all(state: State, message: Hello, rebooted: bool) -> None:
+    def reconcile_all(state: State, message: Hello, rebooted: bool) -> None:
         reconcile._catch_up(state, message)
         real(state, message, rebooted)
 
-    patch.setattr(reconcile, "_reconcile", settle_all)
+    patch.setattr(reconcile, "_reconcile", reconcile_all)

@@ -177,11 +177,11 @@ def _lost_retried(patch: pytest.MonkeyPatch) -> None:
 def _lost_on_connect(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
-    def settle_all(state: State, message: Hello, rebooted: bool) -> None:
+    def reconcile_all(state: State, message: Hello, rebooted: bool) -> None:
         message.running = message.running[1:]
         real(state, message, rebooted)
 
-    patch.setattr(reconcile, "_reconcile", settle_all)
+    patch.setattr(reconcile, "_reconcile", reconcile_all)
 
 
 @bug("an attempt that ran is started again after a reboot")

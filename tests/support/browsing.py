@@ -1,4 +1,4 @@
-"""Browsers: one that calls a web entrance without a network, and one with."""
+"""Browsers: one that calls a web application without a network, and one with."""
 
 import asyncio
 import http.client
@@ -52,7 +52,7 @@ async def ask(
     body: bytes = b"",
     state: Mapping[str, object] | None = None,
 ) -> Answer:
-    """Send a request straight into a web entrance."""
+    """Send a request straight into a web application."""
     pairs = headers if isinstance(headers, list) else list(headers.items())
     route, _, query = path.partition("?")
     scope = {

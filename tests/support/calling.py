@@ -24,7 +24,7 @@ from tests.support.far_end import FarEnd
 from tests.support.patience import PATIENCE_S
 from tests.support.stores import open_store
 
-DOOR = TcpEndpoint("broker.example:7500", "P" * 43)
+TCP_ENDPOINT = TcpEndpoint("broker.example:7500", "P" * 43)
 
 
 class Answer(NamedTuple):
@@ -172,7 +172,9 @@ async def _play(folder: Path, story: Story, patience_s: float) -> None:
     broker.serve(ends[0])
     worker = FarEnd(ends[1])
     stopped = asyncio.Event()
-    app = application(Context(broker, WORKER, "1.2.3", 0, stopped.set, tcp=DOOR))
+    app = application(
+        Context(broker, WORKER, "1.2.3", 0, stopped.set, tcp=TCP_ENDPOINT)
+    )
     api = Api(app, broker, worker)
     api.stopped = stopped
     running = asyncio.create_task(broker.run())

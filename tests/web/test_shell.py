@@ -132,20 +132,20 @@ def test_a_revoked_browser_is_told_how_to_log_in(look: Look, cold: GrassHome) ->
 def test_who_logs_out_is_logged_out_in_every_tab(look: Look, cold: GrassHome) -> None:
     cold.ok("start")
     page = look(cold)
-    other, resting = [page.context.new_page() for _ in range(2)]
+    other, paused = [page.context.new_page() for _ in range(2)]
     live = re.compile("^Live")
-    for one in (other, resting):
+    for one in (other, paused):
         one.goto(page.url)
-    for one in (page, other, resting):
+    for one in (page, other, paused):
         expect(one.get_by_role("button", name=live)).to_be_visible()
     # One that is paused has no stream that could end.
-    for one in (page, resting):
+    for one in (page, paused):
         one.keyboard.press("p")
         expect(one.get_by_role("button", name=re.compile("^Paused"))).to_be_visible()
     page.keyboard.press("Control+k")
     page.get_by_role("combobox").fill("log out")
     page.keyboard.press("Enter")
-    for one in (page, other, resting):
+    for one in (page, other, paused):
         expect(one.get_by_role("heading", name="You are logged out")).to_be_visible()
 
 

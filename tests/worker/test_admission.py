@@ -287,7 +287,7 @@ class Machine:
     def own(self, name: str, unit: str) -> int:
         return self.reserved[name]["vram"].get(unit, 0) * GIB // WHOLE
 
-    def check_settled(self) -> None:
+    def check_unchanged(self) -> None:
         """Look when nothing has changed for a while: each byte counts once."""
         self.now_s += 2 * LASTED_S
         self.look()
@@ -311,4 +311,4 @@ def test_nothing_is_counted_twice_or_negative_whatever_happens() -> None:
             machine.look()
             machine.check()
             if number % 5 == 0:
-                machine.check_settled()
+                machine.check_unchanged()

@@ -1,4 +1,4 @@
-"""The history of GPUs, whoever uses them."""
+"""The history of GPUs, also of those that no job uses."""
 
 from grass.model.amounts import GIB
 from grass.worker.core.usage.device_history import DeviceHistory

@@ -39,7 +39,7 @@ class WebLink(NamedTuple):
 
 
 class WebControl(Protocol):
-    """Opens and closes the daemon's web entrance."""
+    """Opens and closes the daemon's web server."""
 
     async def open(
         self, host: str | None, port: int | None, actor: str, role: str
@@ -64,7 +64,7 @@ class Context(NamedTuple):
     tcp: TcpEndpoint | None = None
     """None: the daemon serves only its own machine."""
     web: WebControl | None = None
-    """None: the daemon has no web entrance."""
+    """None: the daemon has no web server."""
     findings: Callable[[], Coroutine[Any, Any, JsonObject]] | None = None
     """Checks the daemon's machine; None: nothing does."""
     pools: PoolRunner | None = None

@@ -172,7 +172,7 @@ class TaskChannel:
                 return b""
 
     async def _flush(self) -> None:
-        """Send all that the protocol has, whoever has begun with it."""
+        """Send all that the protocol has, also where another thread has begun to."""
         async with self._flushing:
             while True:
                 try:

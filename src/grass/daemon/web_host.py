@@ -1,4 +1,4 @@
-"""The web entrance of a daemon: when it listens, where, and with which key.
+"""The web server of a daemon: when it listens, where, and with which key.
 
 The address, the key that signs cookies and the sessions that were ended are kept in the
 state directory, so that after a restart the page is where it was and browsers stay
@@ -53,7 +53,7 @@ class _Kept(NamedTuple):
 
 
 class WebHost:
-    """Opens and closes the web entrance of one daemon."""
+    """Opens and closes the web server of one daemon."""
 
     def __init__(
         self,

@@ -155,7 +155,7 @@ class TaskBytes(Message, tag="task-bytes"):
     end: bool = False
     """Whether the channel is over, both ways."""
     problem: str = ""
-    """Why it is over, if not by the wish of the attempt or the program."""
+    """Why it is over, if neither the attempt nor the program ended it."""
 
 
 class TaskBytesTaken(Message, tag="task-bytes-taken"):

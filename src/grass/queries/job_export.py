@@ -2,7 +2,7 @@
 
 A column is a field of a job's document; `params.lr` is a value inside of one. In CSV
 what is neither text nor a number is written as JSON, and a text that a spreadsheet
-would run as a formula begins with `'`: whoever names a job must not have others run it.
+would run as a formula begins with `'`: a job's name must not run on other machines.
 """
 
 import csv

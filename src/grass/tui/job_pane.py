@@ -20,8 +20,8 @@ from grass.tui.part import Part
 if TYPE_CHECKING:
     from grass.tui.app import TopApp
 
-SETTLE_S = 0.25
-"""How long the cursor rests on a job before its log is read."""
+READ_AFTER_S = 0.25
+"""How long the cursor has to stay on a job before its log is read."""
 TAIL = 200
 LOOK_S = 0.5
 _FIRST_FIELDS = 4
@@ -56,14 +56,14 @@ class JobPane(Horizontal):
             self.log_view.scroll_end(animate=False)
 
     def look_at(self, job: Document | None) -> None:
-        """Show another job, as soon as the cursor rests on it."""
+        """Show another job, once the cursor stays on it."""
         before = None if self._job is None else self._job["id"]
         self._job = job
         if not self.display or (job is not None and job["id"] == before):
             return
         self._is_due += 1
         turn = self._is_due
-        self.set_timer(SETTLE_S, lambda: self._read(turn))
+        self.set_timer(READ_AFTER_S, lambda: self._read(turn))
         self.draw()
 
     def _read(self, turn: int) -> None:

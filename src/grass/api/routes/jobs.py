@@ -326,7 +326,7 @@ async def edit(request: Request, body: EditBody) -> Done:
     """Change jobs that have not started."""
     who, broker = actor(request), context_of(request).broker
     if body.before is not None:
-        # Priorities of jobs ahead of it may change, too, whoever they belong to.
+        # Priorities of jobs ahead of it may change, too, also of other owners.
         require(request, Right.OPERATE)
     after = None
     if body.after:

@@ -1,4 +1,4 @@
-"""Routes for the dashboard: who calls, and the daemon's entrance for browsers."""
+"""Routes for the dashboard: who calls, and the daemon's web server."""
 
 import socket
 
@@ -44,7 +44,7 @@ async def close(request: Request) -> Done:
 
 
 def _control(request: Request) -> WebControl:
-    """Return what opens the entrance; only the daemon's own user may use it."""
+    """Return what opens the web server; only the daemon's own user may use it."""
     web = context_of(request).web
     if web is None or identify(request).role is not None:
         raise Refused(

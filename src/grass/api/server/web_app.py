@@ -1,4 +1,4 @@
-"""The web entrance: the dashboard's files, and the API for browsers that logged in.
+"""The web application: the dashboard's files, and the API for browsers that logged in.
 
 Every request is checked for where it comes from, and, but for the login, has to have a
 valid cookie before anything is answered. Then it is passed on to an API as the caller

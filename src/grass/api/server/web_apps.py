@@ -1,4 +1,4 @@
-"""The two web entrances: for one user of a machine, and for people with tokens."""
+"""The two web applications: for one user of a machine, and for people with tokens."""
 
 import time
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from grass.web import STATIC
 
 
 def on_loopback(app: ASGIApp, sessions: Sessions, host: str) -> WebApp:
-    """Return the entrance for one user of this machine, at this host."""
+    """Return the application for one user of this machine, at this host."""
 
     async def identify(_request: Request, session: WebSession) -> Principal:
         if session.token:
@@ -39,7 +39,7 @@ def on_loopback(app: ASGIApp, sessions: Sessions, host: str) -> WebApp:
 def beyond_loopback(
     app: Starlette, sessions: Sessions, names: Iterable[str], broker: Broker
 ) -> WebApp:
-    """Return the entrance for people with tokens of the broker."""
+    """Return the application for people with tokens of the broker."""
 
     async def identify(request: Request, session: WebSession) -> Principal:
         tokens, connection = broker.state.tokens, connection_of(request)

@@ -119,7 +119,7 @@ class Feed:
         self._tasks = []
 
     async def _guarded(self, work: Any) -> None:  # noqa: ANN401 -- a coroutine
-        """End all streams where one task fails: whoever follows comes back."""
+        """End all streams where one task fails: their clients connect again."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 -- logged
