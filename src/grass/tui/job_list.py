@@ -120,10 +120,7 @@ class JobList(CursorList):
         self.rows = rows
         self.marked &= set(keys)
         if keys == before and owners == self._owners:
-            for place, block in enumerate(blocks):
-                if block != self._blocks[place]:
-                    self.replace_option_prompt_at_index(place, from_printed(block))
-            self._blocks = blocks
+            self._draw_changed(blocks)
             return
         self._owners, self._blocks = owners, blocks
         top = self.scroll_y
@@ -137,3 +134,10 @@ class JobList(CursorList):
             self.highlighted = min(at or 0, len(keys) - 1)
         self.scroll_to(y=top, animate=False, immediate=True)
         self.scroll_to_highlight()
+
+    def _draw_changed(self, blocks: list[tuple[str, ...]]) -> None:
+        """Draw the rows that are not as they were; all of them are the same jobs."""
+        for place, block in enumerate(blocks):
+            if block != self._blocks[place]:
+                self.replace_option_prompt_at_index(place, from_printed(block))
+        self._blocks = blocks

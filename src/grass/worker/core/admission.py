@@ -122,12 +122,26 @@ class Admission:
         self.looked_at_s = now_s
         readings = {reading.unit: reading for reading in sample.gpus}
         self._units = {unit: self._units.get(unit) or UnitLooks() for unit in readings}
-        amounts: Units = {}
+        amounts = self._amounts(sample, allocations, now_s)
         processes: dict[int, Units] = {}
+        for unit, taken in amounts.items():
+            for pid, amount in self._units[unit].processes(taken):
+                processes.setdefault(pid, {})[unit] = amount
+        faults = {
+            unit: one.fault[:LONGEST_FAULT]
+            for unit, one in readings.items()
+            if one.fault is not None
+        }
+        busy = self._busy.sampled(sample.gpus, now_s)
+        return self._told(amounts, faults, busy, processes)
+
+    def _amounts(self, sample: Sample, allocations: Allocations, now_s: float) -> Units:
+        """Return what lastingly is taken of each unit, and not by reservations."""
         outside = strangers(sample)
         own, used = _reserved(allocations), _used(sample)
-        for unit, reading in readings.items():
-            looks = self._units[unit]
+        amounts: Units = {}
+        for reading in sample.gpus:
+            unit, looks = reading.unit, self._units[reading.unit]
             # Where pids cannot be named, a listed one may be a job's.
             found = [] if reading.pids_hidden else outside[unit]
             looks.seen(_named(found, sample), now_s)
@@ -140,15 +154,7 @@ class Admission:
             }
             look = UnitLook(now_s, _amount(taken, reading), without)
             amounts[unit] = looks.lasting(look)
-            for pid, amount in looks.processes(amounts[unit]):
-                processes.setdefault(pid, {})[unit] = amount
-        faults = {
-            unit: one.fault[:LONGEST_FAULT]
-            for unit, one in readings.items()
-            if one.fault is not None
-        }
-        busy = self._busy.sampled(sample.gpus, now_s)
-        return self._told(amounts, faults, busy, processes)
+        return amounts
 
     def _told(
         self,

@@ -137,15 +137,18 @@ class WorkerAgent:
                 sampling.cancel()
                 files.close()
                 self._channels.close_all()
-                if self._blobs is not None:
-                    self._blobs.close()
                 self._ends.close()
-                self._ports.close()
-                self._watch.close()
-                if self._keeper is not None:
-                    self._keeper.close()
-                if self._gpus is not None:
-                    await self._gpus.close()
+                await self._close()
+
+    async def _close(self) -> None:
+        if self._blobs is not None:
+            self._blobs.close()
+        self._ports.close()
+        self._watch.close()
+        if self._keeper is not None:
+            self._keeper.close()
+        if self._gpus is not None:
+            await self._gpus.close()
 
     async def _keep_keeper(self) -> None:
         pause_s = FIRST_PAUSE_S
