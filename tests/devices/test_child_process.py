@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from grass.devices import child_process
-from grass.devices.child_process import ChildProcess, file_beside
+from grass.devices.child_process import MonitorProcess, file_beside
 
 
 def test_a_start_that_is_cancelled_leaves_no_process(
@@ -18,7 +18,7 @@ def test_a_start_that_is_cancelled_leaves_no_process(
 
     async def test() -> None:
         program = file_beside("gpu_child.py")
-        start = asyncio.create_task(ChildProcess.start(program, ["nvml"], {}))
+        start = asyncio.create_task(MonitorProcess.start(program, ["nvml"], {}))
         loop, cancelled = asyncio.get_running_loop(), threading.Event()
 
         def cancel() -> None:

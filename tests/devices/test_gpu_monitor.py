@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from grass.devices import child_process, gpu_monitor
-from grass.devices.child_process import ChildProcess
+from grass.devices.child_process import MonitorProcess
 from grass.devices.gpu_monitor import GpuMonitor, MonitorLimits
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.model.amounts import GIB
@@ -297,9 +297,9 @@ def test_children_that_cannot_even_be_killed_do_not_grow_in_number(
 ) -> None:
     gpus.hang()
     started = []
-    start = ChildProcess.start
+    start = MonitorProcess.start
 
-    async def counted(*words: Any) -> ChildProcess:
+    async def counted(*words: Any) -> MonitorProcess:
         started.append(words)
         return await start(*words)
 
@@ -313,9 +313,9 @@ def test_children_that_cannot_even_be_killed_do_not_grow_in_number(
             assert monitor.problem == "its library does not answer in time"
 
     with monkeypatch.context() as patched:
-        patched.setattr(ChildProcess, "start", counted)
+        patched.setattr(MonitorProcess, "start", counted)
         still_there = property(lambda child: bool(child._process.wait()))
-        patched.setattr(ChildProcess, "alive", still_there)
+        patched.setattr(MonitorProcess, "alive", still_there)
         patched.setattr(child_process, "_LEAVE_S", 0.01)
         run(test())
 
@@ -462,15 +462,15 @@ def test_a_restricted_monitor_tells_only_of_some(gpus: FakeGpus) -> None:
 def test_callers_at_the_same_time_share_a_look(
     gpus: FakeGpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, asked = ChildProcess.ask, []
+    ask, asked = MonitorProcess.ask, []
 
-    async def counted(child: ChildProcess, limit_s: float) -> bytes:
+    async def counted(child: MonitorProcess, limit_s: float) -> bytes:
         asked.append(child)
         return await ask(child, limit_s)
 
     async def test() -> None:
         async with watching() as monitor:
-            monkeypatch.setattr(ChildProcess, "ask", counted)
+            monkeypatch.setattr(MonitorProcess, "ask", counted)
             both = await asyncio.gather(*(monitor.read() for _ in range(5)))
             assert len(asked) == 1
             assert all(one == both[0] for one in both)

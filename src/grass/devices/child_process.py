@@ -24,7 +24,7 @@ class ChildSilent(Exception):
     """The child is gone, or has not answered in time."""
 
 
-class ChildProcess:
+class MonitorProcess:
     """One child, and the questions that it is asked one after another."""
 
     def __init__(
@@ -51,7 +51,7 @@ class ChildProcess:
     @classmethod
     async def start(
         cls, program: str, words: Sequence[str], environment: Mapping[str, str]
-    ) -> "ChildProcess":
+    ) -> "MonitorProcess":
         """Start a file of this package with Python; raises OSError."""
         own, its = socket.socketpair()
         command = [sys.executable, "-I", program, *words]

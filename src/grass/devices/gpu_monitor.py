@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from grass.config import user_environment
-from grass.devices.child_process import ChildProcess, ChildSilent, file_beside
+from grass.devices.child_process import ChildSilent, MonitorProcess, file_beside
 from grass.devices.gpu_health import QUIET_S
 from grass.devices.gpu_reports import DevicePlaces, DeviceSnapshot
 from grass.devices.gpu_units import FORGET_S, GpuUnits
@@ -66,12 +66,12 @@ class GpuMonitor:
         self._patience = patience or MonitorLimits()
         quiet_s, forget_s = self._patience.quiet_s, self._patience.forget_s
         self._units = GpuUnits(quiet_s, forget_s, guard)
-        self._child: ChildProcess | None = None
+        self._child: MonitorProcess | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._pause_s = 0.0
         self._again_s = 0.0
-        self._stuck: list[ChildProcess] = []
+        self._stuck: list[MonitorProcess] = []
         self._faults: dict[str, str] = {}
         self.on_units: Callable[[], None] = lambda: None
         """Called when units or their topology have changed."""
@@ -161,7 +161,7 @@ class GpuMonitor:
         if self._known() != before:
             self.on_units()
 
-    async def _ask_child(self, child: ChildProcess) -> None:
+    async def _ask_child(self, child: MonitorProcess) -> None:
         """Take in what the child tells, and start another one where that is due."""
         snapshot = await _snapshot(child, self._patience.read_s)
         if snapshot is None:
@@ -204,7 +204,7 @@ class GpuMonitor:
         before = self._known()
         environment = user_environment(os.environ)
         try:
-            child = await ChildProcess.start(
+            child = await MonitorProcess.start(
                 file_beside("gpu_child.py"), [LIBRARY], environment
             )
         except OSError as error:
@@ -234,7 +234,7 @@ class GpuMonitor:
         if child is not None:
             await self._end(child)
 
-    async def _end(self, child: ChildProcess) -> None:
+    async def _end(self, child: MonitorProcess) -> None:
         await child.end()
         if child.alive:
             self._stuck.append(child)
@@ -253,7 +253,7 @@ class GpuMonitor:
         self._faults = faults
 
 
-async def _snapshot(child: ChildProcess, limit_s: float) -> DeviceSnapshot | None:
+async def _snapshot(child: MonitorProcess, limit_s: float) -> DeviceSnapshot | None:
     try:
         return msgspec.json.decode(await child.ask(limit_s), type=DeviceSnapshot)
     except (ChildSilent, msgspec.DecodeError):

@@ -84,7 +84,7 @@ class TimelineReply(msgspec.Struct):
     totals: list[TotalReply] = []
 
 
-class WorkerNames:
+class NameLookup:
     """The names of workers by id, also of forgotten ones."""
 
     def __init__(self, broker: Broker, forgotten: ForgottenNames) -> None:
@@ -131,7 +131,7 @@ async def timeline(
         own = [one for one in running if window.has(one)]
         expected = await outlook(broker, lanes, own, now)
     shown = {**lanes.known, **dict.fromkeys(_others(collected, lanes))}
-    names = WorkerNames(broker, forgotten)
+    names = NameLookup(broker, forgotten)
     totals = collected.totals if with_totals else {}
     await names.read(lane.worker for lane in (*shown, *(lane for _, lane in totals)))
     return TimelineReply(
@@ -151,12 +151,12 @@ def _others(collected: Collected, lanes: Lanes) -> Iterable[Lane]:
     return (held.lane for held in collected.bars if held.lane not in lanes.known)
 
 
-def _lane(lane: Lane, capacity: int | None, names: WorkerNames) -> LaneReply:
+def _lane(lane: Lane, capacity: int | None, names: NameLookup) -> LaneReply:
     amount = None if capacity is None else decimal_number(capacity)
     return LaneReply(names.of(lane.worker), lane.kind, lane.unit, amount)
 
 
-def _bar(held: Held, collected: Collected, names: WorkerNames) -> BarReply:
+def _bar(held: Held, collected: Collected, names: NameLookup) -> BarReply:
     span, runs = held.span, held.span.state is JobState.RUNNING
     return BarReply(
         job=span.job,
@@ -173,7 +173,7 @@ def _bar(held: Held, collected: Collected, names: WorkerNames) -> BarReply:
     )
 
 
-def _expected(one: Expected, names: WorkerNames) -> BarReply:
+def _expected(one: Expected, names: NameLookup) -> BarReply:
     return BarReply(
         job=one.job,
         name=one.name,
@@ -189,6 +189,6 @@ def _expected(one: Expected, names: WorkerNames) -> BarReply:
     )
 
 
-def _total(owner: str, lane: Lane, total: Total, names: WorkerNames) -> TotalReply:
+def _total(owner: str, lane: Lane, total: Total, names: NameLookup) -> TotalReply:
     worker = names.of(lane.worker)
     return TotalReply(owner, worker, lane.kind, lane.unit, hours(total), total.attempts)

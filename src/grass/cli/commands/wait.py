@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from grass.cli.printing.waits.progress import Progress
+    from grass.cli.printing.waits.progress import JobProgress
     from grass.client.json_codec import Document
 
     T = TypeVar("T")
@@ -133,11 +133,11 @@ def _told(client: Client, select: list[str], quiet: bool, wait: Callable[[], T])
         return wait()
 
 
-def _teller(client: Client, select: list[str]) -> Progress | PauseNotice:
+def _teller(client: Client, select: list[str]) -> JobProgress | PauseNotice:
     if status_line.is_possible():
-        from grass.cli.printing.waits.progress import Progress
+        from grass.cli.printing.waits.progress import JobProgress
 
-        return Progress(client, select)
+        return JobProgress(client, select)
     return PauseNotice(client, select)
 
 

@@ -61,7 +61,7 @@ class Tally:
         )
 
 
-class Progress:
+class JobProgress:
     """Shows how far jobs are, for as long as a `with` block lasts."""
 
     def __init__(self, client: Client, select: Sequence[str]) -> None:
