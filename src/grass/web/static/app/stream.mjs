@@ -4,7 +4,8 @@
 // begins, on `resync`, and where there is no stream for this tab: then every few seconds.
 // Frames carry the journal's number, from which a stream goes on after a disconnect;
 // what is not of the journal is read anew. A hidden tab follows nothing. A tab that finds
-// its session over tells the others, which ask then: one that is paused has no stream.
+// its session over tells the others, which ask then: one that is paused has no stream. It
+// asks by itself when somebody comes back to it.
 
 import { LOGGED_OUT, PREFIX, problemOf } from "./api.mjs";
 import { leavePlace, takePlace } from "./stream_places.mjs";
@@ -75,8 +76,11 @@ export function startStream() {
   started = true;
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) rest();
-    else if (!paused) connect();
+    else if (paused) void askSession();
+    else connect();
   });
+  // One that is paused has no stream that tells of it.
+  window.addEventListener("focus", () => { if (paused) void askSession(); });
   window.addEventListener("online", () => reconnectNow());
   document.addEventListener(LOGGED_OUT, endStream);
   tabs.addEventListener("message", () => void askSession());
