@@ -57,6 +57,8 @@ def test_a_large_terminal_also_shows_the_job_under_the_cursor(
         await at.shows("three", "succeeded")
         await at.press("k")
         await at.until(lambda: at.app.screen.query_one(JobList).highlighted == 0)
+        # What may be on its way is not said to be missing.
+        await at.shows(f"job {other}: later", "reading its log")
         await at.shows(f"job {other}: later", "no output yet")
         await at.resize((80, 24))
         await at.shows_not(f"job {other}: later")

@@ -97,6 +97,8 @@ class JobPane(Horizontal):
             return "an array: Enter shows its jobs"
         if log.note:
             return log.note
+        if log.is_reading:
+            return "reading its log"
         if log.is_empty:
             return "no output" if log.is_over else "no output yet"
         return "log" if log.is_over else "log, live"

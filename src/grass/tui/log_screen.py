@@ -105,6 +105,8 @@ class LogScreen(Screen[None]):
         view = self.view
         if view.note:
             return view.note
+        if view.is_reading:
+            return "reading it"
         if view.is_empty:
             return "it has written nothing" if view.is_over else "no output yet"
         seen = min(view.count, view.size.height)

@@ -7,6 +7,7 @@ either edge. A text that is looked for is marked.
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from grass.tui.app import TopApp
 
 LOOK_S = 0.2
+READING_S = 1.0
+"""For how long nothing may have come before it is said that nothing was written."""
 _MEASURED = 200
 """How many of the newest lines are measured for the width."""
 _MARK = Style(reverse=True)
@@ -69,6 +72,7 @@ class LogView(ScrollView, can_focus=True):
         """The number of the line that was gone to."""
         self._first: int | None = None
         self._follower: OutputFollower | None = None
+        self._begun_at = 0.0
         self._is_new = True
         """Whether nothing was looked for yet; it is also while the screen is paused."""
         self._lines: list[str] = []
@@ -89,6 +93,7 @@ class LogView(ScrollView, can_focus=True):
         if self._follower is not None:
             self._follower.close()
         self._follower = follower
+        self._begun_at = monotonic()
         self.note, self.is_over, self.is_end = "", False, True
         self._is_new = True
         self._begin(None)
@@ -134,6 +139,12 @@ class LogView(ScrollView, can_focus=True):
     def is_empty(self) -> bool:
         """Whether nothing was written, as far as is known."""
         return not self._lines
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether what was written may still be on its way."""
+        is_soon = monotonic() < self._begun_at + READING_S
+        return self.is_empty and not self.is_over and is_soon
 
     @property
     def top(self) -> int:
