@@ -21,9 +21,12 @@ def end(id: int, state: str = "succeeded", **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("jobs", "took_s", "said"),
     [
-        ([end(7)], 0.5, "job 7 succeeded"),
-        ([end(7)], 125, "job 7 succeeded in 2m05s"),
-        ([end(7, "failed", exit_code=3)], 2, "job 7 failed in 2s: exit 3"),
+        ([end(7, ran_s=0.5)], 3, "job 7 succeeded"),
+        # As `explain` says: how long it ran, not how long somebody waited.
+        ([end(7, ran_s=125.4)], 1.9, "job 7 succeeded in 2m05s"),
+        ([end(7, "failed", exit_code=3, ran_s=2)], 1, "job 7 failed in 2s: exit 3"),
+        ([end(7, "cancelled", ran_s=None)], 60, "job 7 was cancelled"),
+        ([end(1), end(2)], 125, "2 succeeded in 2m05s"),
         (
             [end(7, "failed", signal=9)],
             0,

@@ -86,10 +86,14 @@ def exit_code(job: Document) -> int:
 
 
 def closing(jobs: list[Document], took_s: float) -> str:
-    """Write how jobs ended: `3 succeeded, 1 failed (job 7) in 2m05s`."""
+    """Write how jobs ended: `3 succeeded, 1 failed (job 7) in 2m05s`.
+
+    Of several it is the time that was waited; of one the time that it ran, which it may
+    have done for long before.
+    """
     if len(jobs) == 1:
-        used = in_short(jobs[0])
-        return ended(jobs[0], _after(took_s)) + (f"; {used}" if used else "")
+        used, ran_s = in_short(jobs[0]), jobs[0].get("ran_s") or 0
+        return ended(jobs[0], _after(ran_s)) + (f"; {used}" if used else "")
     return ended_as(jobs) + _after(took_s)
 
 
@@ -119,7 +123,7 @@ def _all_ended(ends: dict[str, int], took_s: float, *, talks: bool) -> int:
 
 
 def _after(took_s: float) -> str:
-    """Write how long was waited, if that was worth a word."""
+    """Write how long that was, if it is worth a word."""
     return f" in {brief(took_s)}" if took_s >= 1 else ""
 
 
