@@ -136,6 +136,16 @@ def test_a_daemon_may_have_the_port_of_the_one_before(broker: GrassHome) -> None
     assert str(port) in str(tcp_endpoint(broker))
 
 
+def test_a_daemon_may_keep_the_port_that_the_one_before_has_chosen(
+    broker: GrassHome,
+) -> None:
+    broker.ok("start", *LOOPBACK)
+    endpoint = tcp_endpoint(broker)
+    assert isinstance(endpoint, dict)
+    broker.ok("restart", "--bind", endpoint["address"])
+    assert tcp_endpoint(broker) == endpoint
+
+
 def started_on_free_port(broker: GrassHome) -> int | None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = int(listener.getsockname()[1])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from grass.cli.parsing.options import Option, read
 from grass.client.autostart import remembered
-from grass.config import MARKER, home
+from grass.config import LOCAL, MARKER, home
 from grass.errors import GrassError, NoDatabase, UsageError
 
 TYPE_CHECKING = False
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from grass.cli.parsing.options import Values
     from grass.daemon.hosting import Hosting, RemoteBroker
+    from grass.model.addresses import Address
 
 GPUS = Option("--gpus", "LIST", "manage only these GPUs: 0,1, uuids, none, or all")
 HOSTING = (
@@ -266,7 +267,21 @@ def check_successor(words: Sequence[str]) -> None:
     from grass.daemon.preflight import check_tcp
 
     check(words)
-    check_tcp(home(), _hosting(words), last_hosting().bind)
+    held = last_hosting().bind
+    if held is not None and held.port == 0:
+        # The daemon has chosen one, which becomes free with it.
+        held = _place_of_daemon() or held
+    check_tcp(home(), _hosting(words), held)
+
+
+def _place_of_daemon() -> Address | None:
+    """Return where the daemon here listens for other machines."""
+    from grass.client.client import Client
+    from grass.model.addresses import read_address
+
+    with Client(broker=LOCAL, may_start=False) as client:
+        tcp = client.overview()["daemon"].get("tcp")
+    return read_address(tcp["address"]) if tcp else None
 
 
 def last_hosting() -> Hosting:
