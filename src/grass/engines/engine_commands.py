@@ -51,10 +51,11 @@ class EngineCommands:
 
     async def run(self, *words: str, script: str = "") -> Answer:
         """Run a program with a script as its input; raises CannotAsk."""
+        source = _input(script)
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._words(words),
-                stdin=asyncio.subprocess.PIPE,
+                stdin=source,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=self._environment,
@@ -67,9 +68,11 @@ class EngineCommands:
                 f"`{program}` cannot be run on this host: {error.strerror}",
                 "run the broker where it is installed, or give --submit-prefix",
             ) from None
+        finally:
+            os.close(source)
         try:
             async with asyncio.timeout(self._limit_s):
-                output, errors = await process.communicate(script.encode())
+                output, errors = await process.communicate()
         except TimeoutError:
             raise CannotAsk(
                 f"`{words[0]}` did not answer within {self._limit_s:g} s"
@@ -110,6 +113,18 @@ def previewed(words: Sequence[str], script: str) -> str:
     first, newline, rest = script.partition("\n")
     comment = f"# {shlex.join(words)}"
     return f"{first}{newline}{comment}\n{rest}"
+
+
+def _input(script: str) -> int:
+    """Return a file to read a script from.
+
+    A pipe would be closed by a program that ends before all was written to it.
+    """
+    descriptor = os.memfd_create("script", os.MFD_CLOEXEC)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(script.encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
