@@ -113,6 +113,7 @@ WAYS = {
     "POST /pools/{name}/resume": Way("resume_pool", ("x",), "pool resume x", 4),
     "POST /pools/{name}/pilots": Way("ask_for_workers", ("x", 1), "up x", 4),
     "GET /pools/{name}/script": Way("pool_script", ("x",), "up --dry x", 4),
+    "GET /pools/{name}/logs": Way("pool_logs", ("x",), "pool logs x", 4),
     "DELETE /pilots/{name}": Way("send_away", ("x",), "up unreg x", 4),
     "DELETE /pools/{name}": Way("remove_pool", ("x",), "pool remove x", 4),
     "GET /tokens": Way("tokens", (), "token list"),

@@ -83,6 +83,7 @@ ALLOWED = {
     "POST /pools/{name}/pause": "operate admin",
     "POST /pools/{name}/resume": "operate admin",
     "POST /pools/{name}/pilots": "operate admin",
+    "GET /pools/{name}/logs": "operate admin",
     "GET /pools/{name}/script": "read submit operate admin machine",
     "DELETE /pilots/{name}": "operate admin",
     "DELETE /pools/{name}": "admin",

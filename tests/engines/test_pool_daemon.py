@@ -214,15 +214,25 @@ def test_a_worker_reports_the_time_it_has(
 
 
 def test_what_waits_in_slurm_is_told_in_its_words(
-    home: GrassHome, add: Callable[..., str]
+    home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str]
 ) -> None:
     add("--option=--hold")
-    home.enqueue("true")
+    job = str(home.enqueue("--time-limit=20m", "--", "true"))
     shown = until(
         lambda: home.ok("pool", "show"), "no reason", lambda text: "JobHeldUser" in text
     )
     assert "PENDING" in shown
-    assert "main" in shown
+    (pilot,) = pilots(home)
+    number = pilot["engine_id"]
+    words = f"waits in Slurm partition main: JobHeldUser, job {number}"
+    assert words in home.ok("explain", job)
+    assert home.client.job(int(job))["reason"] == words
+    slurm_cluster.run("scontrol", "release", number)
+    until(
+        lambda: home.ok("pool", "logs", "uni"),
+        "the worker's log is not shown",
+        lambda text: "worker.connected" in text or "link" in text,
+    )
 
 
 def test_a_broker_killed_after_sbatch_finds_its_pilot_again(

@@ -1,5 +1,7 @@
 """Queues and workers by the page: limits, order, units."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -48,6 +50,53 @@ def test_a_queue_is_made_limited_paused_and_deleted(
     card.get_by_role("menuitem", name="Delete").click()
     queues.get_by_role("button", name="Delete queue by-page").click()
     expect(card).to_have_count(0)
+
+
+SITE = """
+max_workers = 2
+time = "10m"
+[submit]
+command = ["echo", "queued as job 812", "{mark}"]
+script = "exec {command}"
+id = 'job (\\d+)'
+[status]
+command = ["printf", "ID\\n812 waits another\\n"]
+answer = '^ID'
+id = '^(\\d+) '
+state = '^\\d+ (\\w+)'
+mark = ' (\\w+)$'
+[states]
+pending = ["waits"]
+running = ["runs"]
+ended = ["over"]
+[cancel]
+command = ["true", "{ids}"]
+"""
+
+
+def test_a_pool_is_shown_paused_and_chosen_for_a_job(
+    look: Look, cold: GrassHome, tmp_path: Path
+) -> None:
+    (tmp_path / "site.toml").write_text(SITE)
+    cold.ok("start", "--bind=127.0.0.1:0", "--advertise=127.0.0.1", "--no-worker")
+    cold.ok("pool", "add", "uni", "--file", str(tmp_path / "site.toml"))
+    cold.enqueue("true")
+    page = look(cold, "/queues")
+    card = page.get_by_role("article", name="pool uni")
+    expect(card).to_contain_text("job 812")
+    expect(card).to_contain_text("0 of at most 2 workers")
+    card.get_by_role("button", name="actions of uni").click()
+    card.get_by_role("menuitem", name="Pause").click()
+    expect(card).to_contain_text("paused")
+    assert cold.client.pools()["pools"][0]["paused"]
+    page = look(cold, "/new")
+    page.get_by_label("Command").fill("echo hello")
+    page.get_by_label("Pool").select_option("uni")
+    page.get_by_role("button", name="Enqueue").click()
+    job = until(
+        lambda: list(cold.client.jobs()), "nothing is enqueued", lambda x: len(x) == 2
+    )
+    assert [one["pool"] for one in job] == [None, "uni"]
 
 
 def test_the_order_is_changed_by_keys_and_by_dragging(

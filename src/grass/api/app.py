@@ -144,6 +144,7 @@ ENDPOINTS = [
     Endpoint("POST", "/pools/{name}/resume", OPERATE, pools.resume, None, DONE),
     Endpoint("POST", "/pools/{name}/pilots", OPERATE, pools.ask, request_bodies.PilotsBody, DONE),  # noqa: E501
     Endpoint("GET", "/pools/{name}/script", READ, pools.script, None, documents.ScriptReply),  # noqa: E501
+    Endpoint("GET", "/pools/{name}/logs", OPERATE, pools.logs, None, documents.PoolLogsReply),  # noqa: E501
     Endpoint("DELETE", "/pilots/{name}", OPERATE, pools.leave, None, DONE),
     Endpoint("DELETE", "/pools/{name}", ADMIN, pools.remove, None, DONE),
     Endpoint("GET", "/tokens", ADMIN, tokens.page, None, documents.TokensReply),

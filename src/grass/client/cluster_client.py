@@ -160,6 +160,10 @@ class ClusterClient(BrokerSession):
         """Ask the engine of a pool for workers now."""
         return self.write("POST", f"/pools/{quoted(pool)}/pilots", {"count": count})
 
+    def pool_logs(self, pool: str) -> Document:
+        """Read what the workers of a pool printed, and what its engine says."""
+        return self.read(f"/pools/{quoted(pool)}/logs")
+
     def pool_script(self, pool: str) -> Document:
         """Show what the engine of a pool is given for one worker."""
         return self.read(f"/pools/{quoted(pool)}/script")

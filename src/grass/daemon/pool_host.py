@@ -8,6 +8,7 @@ script and no list of words.
 
 import asyncio
 import contextlib
+import glob
 import os
 import sys
 from pathlib import Path
@@ -29,6 +30,9 @@ from grass.model.pools import Pool
 from grass.model.times import rfc3339
 
 PILOT_LEASE_S = 60.0
+MOST_KEPT, MOST_SHOWN = 50, 10
+"""Of so many pilots of a pool it is kept what they printed, and of so many shown."""
+LOG_BYTES = 4096
 _FOLDER = "~/.local/share/grass/pilots"
 _WRITE = (
     'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
@@ -76,7 +80,7 @@ class PilotFiles:
             name=job_name(pool),
             command=(*pool.worker_prefix, *_program(pool), str(folder / mark)),
             directory=str(folder),
-            output=str(folder / f"{mark}.out"),
+            output=str(folder / f"{pool.name}.{mark}.out"),
             time_limit_s=pool.time_limit_s,
             cpus=pool.cpus,
             memory_mib=pool.memory_mib,
@@ -100,7 +104,7 @@ class PilotFiles:
             with contextlib.suppress(CannotAsk):
                 await _run_there(pool, _REMOVE, mark)
         else:
-            await asyncio.to_thread(_remove_here, _folder(pool), mark)
+            await asyncio.to_thread(_forget_here, pool, mark)
 
     async def stop(self, pool: Pool, mark: str) -> None:
         """Tell a pilot to end itself."""
@@ -108,6 +112,15 @@ class PilotFiles:
             await _run_there(pool, _STOP, mark)
         else:
             await asyncio.to_thread((_folder(pool) / f"{mark}{pilot.STOP}").touch)
+
+    async def logs(self, pool: Pool) -> dict[str, str]:
+        """Return the ends of what its pilots printed, the last ones last."""
+        if pool.submit_prefix:
+            raise Refused(
+                "what its workers print is on the host that its commands run on",
+                f"there in {_folder(pool)}",
+            )
+        return await asyncio.to_thread(_logs_here, pool)
 
     def _told(self, pool: Pool, token: str) -> str:
         assert self._tcp is not None
@@ -149,6 +162,32 @@ def output_folder(pool: Pool | None) -> Path:
 
 def _folder(pool: Pool) -> Path:
     return Path(pool.folder or os.path.expanduser(_FOLDER))
+
+
+def _logs_here(pool: Pool) -> dict[str, str]:
+    found = [_log_end(path) for path in _logs(pool)[-MOST_SHOWN:]]
+    return dict(found)
+
+
+def _logs(pool: Pool) -> list[Path]:
+    """Return the files that pilots of a pool print into, the last one last."""
+    pattern = f"{glob.escape(pool.name)}.*.out"
+    times = ((path.stat().st_mtime, path) for path in _folder(pool).glob(pattern))
+    return [path for _, path in sorted(times)]
+
+
+def _log_end(path: Path) -> tuple[str, str]:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LOG_BYTES))
+        text = file.read(LOG_BYTES).decode(errors="replace")
+    return path.name.split(".")[-2], text
+
+
+def _forget_here(pool: Pool, mark: str) -> None:
+    """Remove the file of a pilot that is over, and what older ones printed."""
+    _remove_here(_folder(pool), mark)
+    for path in _logs(pool)[:-MOST_KEPT]:
+        path.unlink(missing_ok=True)
 
 
 def _write_here(folder: Path, mark: str, text: str) -> None:

@@ -21,6 +21,7 @@ from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import Constraint, ProspectReply
+from grass.queries.pool_waits import pool_of, pool_words, words_of
 from grass.scheduler.reasons.explanation import (
     Explanation,
     Feasibility,
@@ -187,6 +188,10 @@ def no_worker(
             f"worker `{name}`, the only one that may run it, is forgotten"
             f" (`grass edit {reason.job} --worker NAME` chooses another)"
         )
+    job = state.jobs.get(reason.job)
+    words = None if job is None else pool_words(state, job)
+    if words is not None:
+        return words
     if not state.workers:
         return "no worker has joined yet; `grass token new` gives a line for one"
     if not reason.away:
@@ -217,6 +222,10 @@ def _prospect(
     if one.obstacle is PlacementObstacle.PINNED and spec.worker is not None:
         only = forgotten.get(spec.worker) or registry.name_of(state, spec.worker)
         why = f"it may run on `{only}` alone"
+    elif one.obstacle is PlacementObstacle.AWAY and (
+        pool := pool_of(state, one.worker)
+    ):
+        reason, why = "to-come", words_of(state, pool)
     elif one.obstacle is PlacementObstacle.AWAY:
         reason, why = _away(state, one.worker)
     elif one.obstacle is PlacementObstacle.FREE:

@@ -172,6 +172,8 @@ class PilotReply(msgspec.Struct):
     reason: str
     place: str
     expected_start: str
+    says: str
+    """Where its worker is, as long as that has not come."""
     worker: str | None
     connected: bool
     by_hand: bool
@@ -208,6 +210,25 @@ class ScriptReply(msgspec.Struct):
     """What the engine of a pool is given for one worker."""
 
     script: str
+
+
+class PilotLog(msgspec.Struct):
+    """What a pilot printed."""
+
+    mark: str
+    pilot: PilotReply | None
+    """What its engine says of it; None: it is gone."""
+    text: str
+    """The end of it."""
+
+
+class PoolLogsReply(msgspec.Struct):
+    """What the pilots of a pool printed, the last ones last."""
+
+    name: str
+    words: str
+    """What the engine said when it last refused, or could not be asked."""
+    pilots: list[PilotLog]
 
 
 class PoolsReply(msgspec.Struct):

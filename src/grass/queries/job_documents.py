@@ -23,6 +23,7 @@ from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import JsonObject
 from grass.queries.listing import ArrayView, is_ahead, last_attempt
+from grass.queries.pool_waits import pool_words
 from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import use_json
 from grass.store.interface import JobDetails
@@ -237,7 +238,9 @@ def why_waiting(
         return "just arriving"
     if reason.worker is None and reason.gate() is None:
         return constraints.no_worker(state, state.specs[known.spec], reason, forgotten)
-    return reason.text(constraints.told(state))
+    said = reason.text(constraints.told(state))
+    words = pool_words(state, known) if reason.gate() is None else None
+    return f"{said}; {words}" if words else said
 
 
 def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:

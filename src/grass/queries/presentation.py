@@ -8,6 +8,8 @@ import asyncio
 import time
 from typing import NamedTuple
 
+import msgspec
+
 from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
 from grass.model.jobs.job import Job
@@ -21,6 +23,7 @@ from grass.queries.cluster_documents import (
 from grass.queries.documents import JsonObject
 from grass.queries.job_documents import array_document, hide_values, job_document
 from grass.queries.listing import Listing, Picture
+from grass.queries.pool_documents import pool_documents
 from grass.queries.usage_documents import usage_fields, usage_now
 from grass.store.interface import JobDetails
 
@@ -101,6 +104,7 @@ class Presenter:
         return {
             "daemon": self._daemon(facts, state, found),
             "workers": [worker_document(one, state) for one in state.workers.values()],
+            "pools": msgspec.to_builtins(pool_documents(state)),
             "queues": [
                 queue_document(one, state, found.queues.get(one.name, {}))
                 for one in queues

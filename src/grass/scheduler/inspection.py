@@ -14,7 +14,7 @@ from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.reasons.explanation import Explanation, explain, position
 from grass.scheduler.reservations import Reservations
 from grass.scheduler.shapes import Shape, ShapeState, first
-from grass.scheduler.worker_units import Holder, less
+from grass.scheduler.worker_units import Holder, WorkerUnits, less
 
 
 class Inspection:
@@ -70,18 +70,27 @@ class Inspection:
         """Return the first of such jobs in order."""
         return first(self._blocked_for(worker), most)
 
+    def could_run(self, worker: str, job: int) -> bool:
+        """Return whether a worker, be it away or new, could run a job that waits."""
+        shape, known = self._dispatch.shape_of.get(job), self._fleet.worker(worker)
+        return shape is not None and self._suits(shape, known)
+
     def _blocked_for(self, worker: str) -> list[Shape]:
-        known, now = self._fleet.worker(worker), self._fleet.now
+        known = self._fleet.worker(worker)
         return [
             shape
             for shape in self._dispatch.shapes.values()
-            if shape.state is not ShapeState.PARKED
-            and shape.queue.open_to_all
-            and shape.key.worker is None
-            and shape.key.labels <= known.labels
-            and fits_when_empty(known, shape.key)
-            and has_time(known, shape.key, now)
+            if shape.state is not ShapeState.PARKED and self._suits(shape, known)
         ]
+
+    def _suits(self, shape: Shape, worker: WorkerUnits) -> bool:
+        return (
+            shape.queue.open_to_all
+            and shape.key.worker is None
+            and shape.key.labels <= worker.labels
+            and fits_when_empty(worker, shape.key)
+            and has_time(worker, shape.key, self._fleet.now)
+        )
 
     def capacity(self, worker: str) -> Capacity:
         """Return what a worker has, per unit."""

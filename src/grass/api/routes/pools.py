@@ -10,7 +10,6 @@ from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import PilotsBody, PoolBody
 from grass.broker.core.calls import Done
 from grass.broker.core.pools.pool_calls import find
-from grass.broker.core.pools.pool_memory import PoolMemory
 from grass.broker.core.pools.requests import (
     AddPool,
     AskForPilots,
@@ -18,20 +17,18 @@ from grass.broker.core.pools.requests import (
     RemovePool,
     SetPoolPaused,
 )
-from grass.broker.core.state import State
-from grass.broker.core.workers import registry
 from grass.broker.shell.pools import PoolRunner
 from grass.errors import Refused
 from grass.model import command_templates
-from grass.model.pools import Pilot, Pool, PoolEnvironment
-from grass.model.times import rfc3339
-from grass.queries.documents import PilotReply, PoolReply, PoolsReply, ScriptReply
+from grass.model.pools import Pool, PoolEnvironment
+from grass.queries.documents import PilotLog, PoolLogsReply, PoolsReply, ScriptReply
+from grass.queries.pool_documents import pilot_document, pool_documents
 
 
 async def page(request: Request) -> PoolsReply:
     """List pools with their pilots, in the words of their engines."""
     state = context_of(request).broker.state
-    return PoolsReply([_document(state, one) for one in state.pools.pools.values()])
+    return PoolsReply(pool_documents(state))
 
 
 async def add(request: Request, body: PoolBody) -> Done:
@@ -95,6 +92,23 @@ async def script(request: Request) -> ScriptReply:
     return ScriptReply(_runner(context).script(pool))
 
 
+async def logs(request: Request) -> PoolLogsReply:
+    """Show what the pilots of a pool printed, and what its engine says of them."""
+    context = context_of(request)
+    state = context.broker.state
+    pool = find(state, _name(request))
+    printed = await _runner(context).logs(pool)
+    known = {one.mark: one for one in state.pools.pilots_of(pool.name)}
+    gone = [PilotLog(mark, None, printed[mark]) for mark in printed.keys() - known]
+    there = [
+        PilotLog(mark, pilot_document(state, one), printed.get(mark, ""))
+        for mark, one in known.items()
+    ]
+    order = list(printed)
+    gone.sort(key=lambda one: order.index(one.mark))
+    return PoolLogsReply(pool.name, pool.words, gone + there)
+
+
 def _runner(context: Context) -> PoolRunner:
     if context.pools is None:
         raise Refused("this daemon has no queue, so it has no pools")
@@ -103,46 +117,3 @@ def _runner(context: Context) -> PoolRunner:
 
 def _name(request: Request) -> str:
     return str(request.path_params["name"])
-
-
-def _document(state: State, pool: Pool) -> PoolReply:
-    memory: PoolMemory = state.pools
-    pilots = [_pilot(state, one) for one in memory.pilots_of(pool.name)]
-    return PoolReply(
-        name=pool.name,
-        engine=pool.engine,
-        max_workers=pool.max_workers,
-        idle_s=pool.idle_s,
-        time_limit_s=pool.time_limit_s,
-        mode=pool.mode.value,
-        environment=pool.environment.value,
-        cpus=pool.cpus,
-        gpus=pool.gpus,
-        memory_mib=pool.memory_mib,
-        options=list(pool.options),
-        paused=pool.paused,
-        removing=pool.removing,
-        refusals=pool.refusals,
-        words=pool.words,
-        retry_at=rfc3339(pool.retry_at),
-        pilots=pilots,
-    )
-
-
-def _pilot(state: State, pilot: Pilot) -> PilotReply:
-    report, worker = pilot.report, pilot.worker
-    return PilotReply(
-        mark=pilot.mark,
-        stage=pilot.stage.value,
-        asked_at=rfc3339(pilot.asked_at),
-        engine_id=pilot.engine_id,
-        word="" if report is None else report.word,
-        reason="" if report is None else report.reason,
-        place="" if report is None else report.place,
-        expected_start="" if report is None else report.expected_start,
-        worker=None if worker is None else registry.name_of(state, worker),
-        connected=pilot.connected,
-        by_hand=pilot.by_hand,
-        job=pilot.job,
-        ends_at=rfc3339(pilot.ends_at),
-    )

@@ -33,6 +33,8 @@ from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState, Pool
 log = EventLog(__name__)
 
 POLL_S = 10.0
+SOON_S = 1.0
+"""So long after a submit or a cancel the engine is asked what became of it."""
 TOKEN_US = 30 * 86_400 * 1_000_000
 """A token ends with its pilot, and after so long in any case."""
 WORKER_ROLE = "worker"
@@ -50,6 +52,9 @@ class Launcher(Protocol):
 
     async def stop(self, pool: Pool, mark: str) -> None:
         """Tell a pilot to end itself that its engine has lost; raises CannotAsk."""
+
+    async def logs(self, pool: Pool) -> dict[str, str]:
+        """Return the ends of what its pilots printed, by mark, the last ones last."""
 
     async def forget(self, pool: Pool, mark: str) -> None:
         """Remove that file, if it is there and its host can be asked."""
@@ -71,6 +76,7 @@ class PoolRunner:
         self._poll_s = poll_s
         self._tasks: set[asyncio.Task[None]] = set()
         self._polling: set[str] = set()
+        self._looking: set[str] = set()
         broker.ask_engines = self._ask
 
     async def check(self, pool: Pool) -> str:
@@ -90,6 +96,10 @@ class PoolRunner:
             if pool is not None:
                 with contextlib.suppress(CannotAsk):
                     await self.check(sized(pool, size))
+
+    async def logs(self, pool: Pool) -> dict[str, str]:
+        """Read what the pilots of a pool printed, also of some that are gone."""
+        return await self._launcher.logs(pool)
 
     async def run(self) -> None:
         """Look after all pilots until cancelled."""
@@ -142,6 +152,7 @@ class PoolRunner:
         crash_point("pools.submitted")
         log.info("pool.submitted", pool=pool.name, engine_id=engine_id)
         await self._broker.call(PilotSubmitted(pool.name, mark, engine_id))
+        self._look_soon(pool.name)
 
     async def _give_token(self, pool: Pool, mark: str) -> None:
         secret, name = new_secret(), token_name(mark)
@@ -156,6 +167,20 @@ class PoolRunner:
         except CannotAsk as error:
             # The next list repeats it.
             log.warning("pool.not_cancelled", pool=pool.name, error=error)
+        else:
+            self._look_soon(pool.name)
+
+    def _look_soon(self, name: str) -> None:
+        """Have the engine list a pool's pilots sooner than it would be its turn."""
+        if name not in self._looking:
+            self._looking.add(name)
+            self._start(self._look(name))
+
+    async def _look(self, name: str) -> None:
+        await asyncio.sleep(SOON_S)
+        self._looking.discard(name)
+        if name not in self._polling and name in self._broker.state.pools.pools:
+            await self._poll(name)
 
     async def _stop_lost(self, pool: Pool, found: Mapping[str, PilotReport]) -> None:
         """Have pilots end themselves that the engine has lost, but that live on."""

@@ -37,6 +37,7 @@ def run(words: list[str]) -> int:
         "pause": _pause,
         "resume": _resume,
         "remove": _remove,
+        "logs": _logs,
     }
     name, handler = subcommand("pool", known, rest, default="show")
     if name != "add":
@@ -142,6 +143,29 @@ def _remove(values: Values, rest: list[str]) -> int:
     return _report(values, name, done, "is removed with its last worker")
 
 
+def _logs(values: Values, rest: list[str]) -> int:
+    name = one_word(rest, "the pool")
+    with Client(broker=values.broker) as client:
+        document = client.pool_logs(name)
+    if values.has("json"):
+        print_document(document)
+        return 0
+    for one in document["pilots"]:
+        pilot = one["pilot"]
+        about = "gone" if pilot is None else _about(pilot)
+        say(f"== {one['mark']}: {about}")
+        for line in one["text"].splitlines() or ["(it has printed nothing)"]:
+            say(line)
+    if document["words"]:
+        say(f"== last refusal: {document['words']}")
+    return 0
+
+
+def _about(pilot: Document) -> str:
+    parts = (pilot["engine_id"], says(pilot), pilot["worker"])
+    return ", ".join(filter(None, parts)) or str(pilot["stage"])
+
+
 def _report(values: Values, name: str, done: Document, what: str) -> int:
     if values.has("json"):
         print_document({"pool": name, **done})
@@ -153,7 +177,7 @@ def _report(values: Values, name: str, done: Document, what: str) -> int:
 COMMAND = Command(
     usage=(
         "[OPTIONS] [--broker ADDRESS] [--json] "
-        "[show | add NAME | pause NAME | resume NAME | remove NAME]"
+        "[show | add NAME | logs NAME | pause NAME | resume NAME | remove NAME]"
     ),
     about=(
         "Have a cluster's scheduler start workers while jobs wait that no worker has "

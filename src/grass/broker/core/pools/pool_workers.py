@@ -41,16 +41,16 @@ def publish(state: State) -> None:
     memory = state.pools
     for pool in memory.pools.values():
         if pool.removing:
-            state.scheduler.forget_worker(_placeholder(pool.name))
+            state.scheduler.forget_worker(placeholder(pool.name))
         else:
             labels = frozenset({pool.label})
-            name = _placeholder(pool.name)
+            name = placeholder(pool.name)
             state.scheduler.remember_worker(name, pool.capacity(), labels)
             most_s = longest_s(pool)
             terms = PilotTerms() if most_s is None else PilotTerms(longest_s=most_s)
             state.scheduler.set_terms(name, terms)
     for name in memory.removed_pools:
-        state.scheduler.forget_worker(_placeholder(name))
+        state.scheduler.forget_worker(placeholder(name))
 
 
 def restarted(state: State) -> None:
@@ -169,7 +169,7 @@ def _ask(state: State, pool: Pool) -> None:
 def _make_room(state: State, pool: Pool) -> None:
     """Let idle pilots leave that have too little time for a job that waits."""
     memory = state.pools
-    if state.scheduler.waiting_for(_placeholder(pool.name)):
+    if state.scheduler.waiting_for(placeholder(pool.name)):
         with_jobs = {attempt.worker for attempt in state.attempts.values()}
         pilots = memory.pilots_of(pool.name)
         idle = {one.mark for one in pilots if one.connected} - {
@@ -191,7 +191,7 @@ def _waiting(state: State, pool: Pool, room: int) -> list[Waiting]:
     refused = {job: n for job, n in memory.refused_jobs.items() if waits(job)}
     memory.refused_jobs = refused
     most = room + len(memory.pilots_of(pool.name)) + len(refused)
-    jobs = state.scheduler.first_waiting_for(_placeholder(pool.name), most)
+    jobs = state.scheduler.first_waiting_for(placeholder(pool.name), most)
     return [
         Waiting(job, _own_size(state, pool, job))
         for job in sorted(jobs, key=lambda job: refused.get(job, 0))
@@ -227,6 +227,6 @@ def _mark(state: State, pool: Pool, number: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_MARK_DIGITS]
 
 
-def _placeholder(pool: str) -> str:
+def placeholder(pool: str) -> str:
     """Return the name of the worker that may come; no worker's id looks like it."""
     return f"pool {pool}"

@@ -16,7 +16,7 @@ import { ENDED, plural, UNSTARTED } from "./words.mjs";
  * @property {string} command the command line's word for it
  * @property {import("./documents.mjs").Right} right
  * @property {import("./documents.mjs").Right} [own] what suffices for one's own jobs
- * @property {"job" | "queue" | "worker" | "unit" | "daemon"} target
+ * @property {"job" | "queue" | "worker" | "unit" | "pool" | "daemon"} target
  * @property {(thing: any) => boolean} applies whether it makes sense for this thing now
  * @property {(things: any[], more?: object) => object | undefined} body
  * @property {boolean} [asks] whether it is confirmed, with the count, before it is done
@@ -53,6 +53,8 @@ export const ACTIONS = [
   { id: "drain-worker", label: "Drain", past: "drained", key: "d", endpoint: "POST /workers/{name}/drain", command: "drain", right: "operate", target: "worker", applies: (worker) => !worker.draining, body: () => ({ on: true }) },
   { id: "resume-worker", label: "Resume", past: "resumed", key: "r", endpoint: "POST /workers/{name}/drain", command: "resume", right: "operate", target: "worker", applies: (worker) => worker.draining, body: () => ({ on: false }) },
   { id: "forget-worker", label: "Forget", past: "forgotten", key: "f", endpoint: "DELETE /workers/{name}", command: "workers", right: "admin", target: "worker", applies: (worker) => !worker.connected, body: () => undefined, asks: true, danger: true },
+  { id: "pause-pool", label: "Pause", past: "paused", key: "p", endpoint: "POST /pools/{name}/pause", command: "pool", right: "operate", target: "pool", applies: (pool) => !pool.paused, body: () => undefined },
+  { id: "resume-pool", label: "Resume", past: "resumed", key: "r", endpoint: "POST /pools/{name}/resume", command: "pool", right: "operate", target: "pool", applies: (pool) => pool.paused, body: () => undefined },
   { id: "drain-unit", label: "Drain", past: "drained", key: "d", endpoint: "POST /drain", command: "drain", right: "operate", target: "unit", applies: (unit) => !unit.drained, body: ([unit]) => ({ unit: unit.unit, worker: unit.worker }) },
   { id: "resume-unit", label: "Resume", past: "resumed", key: "r", endpoint: "POST /resume", command: "resume", right: "operate", target: "unit", applies: (unit) => unit.drained, body: ([unit]) => ({ unit: unit.unit, worker: unit.worker }) },
   { id: "add-queue", label: "New queue", past: "created", key: "", endpoint: "PUT /queues/{name}", command: "create-queue", right: "operate", target: "queue", applies: () => true, body: (_, more) => more, form: true },

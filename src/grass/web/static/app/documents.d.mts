@@ -117,6 +117,32 @@ export interface Queue {
   views: Record<string, { capacity: Amounts; command: string[]; cwd: string | null }>;
 }
 
+export interface Pilot {
+  mark: string;
+  stage: string;
+  engine_id: string;
+  word: string;
+  place: string;
+  says: string;
+  worker: string | null;
+  connected: boolean;
+  job: number | null;
+}
+
+export interface Pool {
+  name: string;
+  engine: string;
+  mode: string;
+  max_workers: number;
+  cpus: number;
+  gpus: number;
+  memory_mib: number | null;
+  paused: boolean;
+  removing: boolean;
+  words: string;
+  pilots: Pilot[];
+}
+
 export interface Overview {
   daemon: {
     pid: number;
@@ -130,6 +156,7 @@ export interface Overview {
     last_job: number;
   };
   workers: Worker[];
+  pools: Pool[];
   queues: Queue[];
   jobs: Job[];
   arrays: JobArray[];

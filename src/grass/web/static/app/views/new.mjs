@@ -96,6 +96,7 @@ function ManyField({ text, form, onText, onForm }) {
 function Options({ draft, set, many }) {
   const wrong = problems(draft);
   const queues = overview.value?.queues.map((one) => one.name) ?? ["default"];
+  const pools = overview.value?.pools.map((one) => one.name) ?? [];
   const own = Boolean(draft.require.trim());
   const input = (/** @type {keyof Draft} */ name, placeholder = "", disabled = false) => (/** @type {object} */ tied) => html`
     <input ...${tied} type="text" value=${draft[name]} placeholder=${placeholder} disabled=${disabled} autocomplete="off"
@@ -118,6 +119,12 @@ function Options({ draft, set, many }) {
       <//>
       <${Field} label="Priority" hint="higher first; 0" problem=${wrong.priority}>${input("priority")}<//>
       <${Field} label="Time limit" hint="90s, 30m, 2h" problem=${wrong.limit}>${input("limit")}<//>
+      ${pools.length > 0 && html`<${Field} label="Pool" hint="else where there is room">
+        ${(/** @type {object} */ tied) => html`<select ...${tied} value=${draft.pool} onChange=${(/** @type {any} */ event) => set({ pool: event.currentTarget.value })}>
+          <option value="">any worker</option>
+          ${pools.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
+        </select>`}
+      <//>`}
       <${Field} label="After" hint="ids of jobs">${input("after")}<//>
     </fieldset>
     <fieldset class="fields">

@@ -8,6 +8,7 @@ import { itemsFor, Menu } from "../components/menu.mjs";
 import { may, overview } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
 import { units } from "../words.mjs";
+import { Pools } from "./pools.mjs";
 import { WaitingOrder } from "./waiting_order.mjs";
 import { Workers } from "./workers.mjs";
 
@@ -29,6 +30,7 @@ export default function Queues() {
         </div>
       </section>
       <${Workers} workers=${known.workers} />
+      <${Pools} pools=${known.pools} />
       ${making && html`<${QueueForm} onClose=${() => setMaking(false)} />`}
     </div>
   `;

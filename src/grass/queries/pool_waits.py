@@ -1,0 +1,78 @@
+"""Where a job is that waits for a worker of a pool, in the words of its engine."""
+
+from datetime import datetime
+
+from grass.broker.core.pools.pool_workers import placeholder
+from grass.broker.core.state import State
+from grass.model.jobs.job import Job
+from grass.model.pools import Pilot, PilotState, Pool
+from grass.model.times import rfc3339
+
+_ENGINES = {"slurm": "Slurm", "ray": "Ray"}
+
+
+def pool_words(state: State, job: Job) -> str | None:
+    """Say what a queued job waits for in a pool that could run it; None: in none."""
+    for pilot in state.pools.pilots.values():
+        if pilot.job == job.id and not pilot.connected:
+            return pilot_words(state, pilot)
+    fitting = [one for one in state.pools.pools.values() if _fits(state, one, job)]
+    said = [words_of(state, pool) for pool in fitting]
+    return "; ".join(said) or None
+
+
+def pool_of(state: State, worker: str) -> Pool | None:
+    """Return the pool that a worker which may come is of."""
+    pools = state.pools.pools.values()
+    return next((one for one in pools if placeholder(one.name) == worker), None)
+
+
+def words_of(state: State, pool: Pool) -> str:
+    """Say what a pool does about jobs that wait for its workers."""
+    coming = [one for one in state.pools.coming(pool.name) if one.job is None]
+    if coming:
+        return pilot_words(state, coming[0])
+    name, why = f"pool `{pool.name}`", f": {pool.words}" if pool.words else ""
+    if pool.paused:
+        return f"{name} is paused{why}; `grass pool resume {pool.name}` asks again"
+    if pool.retry_at is not None and pool.retry_at > state.now_us:
+        return f"{name} is asked again at {rfc3339(pool.retry_at)}{why}"
+    there = len(state.pools.pilots_of(pool.name))
+    if there >= pool.max_workers:
+        return f"{name} has {there} of at most {pool.max_workers} workers"
+    return f"{name} asks for a worker"
+
+
+def pilot_words(state: State, pilot: Pilot) -> str:
+    """Say where the worker of a pilot is that has not come."""
+    pool, report = state.pools.pools[pilot.pool], pilot.report
+    engine = _ENGINES.get(pool.engine, f"pool `{pool.name}`")
+    if report is None:
+        return f"waits until {engine} has taken its worker"
+    number = f"job {report.engine_id}"
+    if report.state is PilotState.RUNNING:
+        where = f" on {report.place}" if report.place else ""
+        return f"its worker starts{where}: {engine} {number}"
+    place = f" partition {report.place}" if pool.engine == "slurm" else ""
+    start = _clock(report.expected_start)
+    parts = (report.reason or report.word.capitalize(), number, start)
+    where = f"{engine}{place}" if report.place else engine
+    return f"waits in {where}: {', '.join(filter(None, parts))}"
+
+
+def _fits(state: State, pool: Pool, job: Job) -> bool:
+    return not pool.removing and state.scheduler.could_run(
+        placeholder(pool.name), job.id
+    )
+
+
+def _clock(text: str) -> str:
+    """Return when a start is expected; of today, the time alone."""
+    if not text:
+        return ""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return f"estimated start {text}"
+    is_today = at.date() == datetime.now(at.tzinfo).date()
+    return f"estimated start {at:%H:%M}" if is_today else f"estimated start {text}"
