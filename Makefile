@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+PROCESSES ?= 3
 
 .PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux slurm \
 	postgres chromium web-check gpu-test ray-test pictures web-test
@@ -19,7 +20,7 @@ test: $(READY) tmux slurm postgres chromium
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3; tests=$$?; \
+	$(BIN)/python -m pytest -n $(PROCESSES); tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
 
 # Debian's packages that tests use, by a program of each. Where they cannot be installed,

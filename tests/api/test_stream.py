@@ -326,6 +326,7 @@ def test_what_could_not_be_sent_is_sent_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, failures = Presenter.jobs, [GrassError("the store is away")]
+    monkeypatch.setattr(feed, "LOOK_S", 0.1)
 
     async def failing(self: Presenter, *arguments: Any) -> Any:
         if failures:
