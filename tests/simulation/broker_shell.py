@@ -15,7 +15,7 @@ from grass.broker.core.rounds import Round, Rounds, loaded
 from grass.broker.core.shell_interface import Commit, NextEpoch, Pause, Read, Step
 from grass.broker.core.state import State
 from grass.broker.shell.links import Links, WorkerConnection
-from grass.broker.shell.service import GATHER_S, STARTED_DEFERRED_S
+from grass.broker.shell.service import STARTED_DEFERRED_S
 from grass.errors import LeadLost, StorageError
 from grass.link.messages import (
     Exited,
@@ -197,11 +197,11 @@ class SimBroker:
             elif isinstance(message, Started):
                 self.rounds.post(call)
                 self.wake_within(STARTED_DEFERRED_S)
-            elif isinstance(message, Exited) and prefetch.may_defer_exit(
-                self.state, message.attempt
+            elif isinstance(message, Exited) and (
+                wait_s := prefetch.may_wait_s(self.state, message.attempt)
             ):
                 self.rounds.post(call)
-                self.wake_within(GATHER_S)
+                self.wake_within(wait_s)
             else:
                 self._post(call, None)
 

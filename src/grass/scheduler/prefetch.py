@@ -13,32 +13,39 @@ from grass.scheduler.worker_units import HeldUnits, Holder
 
 
 class PrefetchChains:
-    """The follower of each holder or prefetched job, and the predecessors."""
+    """The follower of each holder or prefetched job, and the predecessors.
+
+    A chain is a dictionary of its members in order, each with a number that is one more
+    than that of its predecessor: chains are long, and their ends are often asked for.
+    """
 
     def __init__(self) -> None:
         self.followers: dict[Holder, int] = {}
         self.predecessors: dict[int, Holder] = {}
+        self._chains: dict[Holder, dict[Holder, int]] = {}
 
     def last_of(self, holder: Holder) -> tuple[Holder, int]:
-        """Return the end of a holder's chain, and how many jobs it has."""
-        count = 0
-        while (follower := self.followers.get(holder)) is not None:
-            holder = follower
-            count += 1
-        return holder, count
+        """Return the end of a holder's chain, and how many jobs are behind it."""
+        chain = self._chains.get(holder)
+        if chain is None:
+            return holder, 0
+        last = next(reversed(chain))
+        return last, chain[last] - chain[holder]
 
     def first_of(self, job: int) -> Holder:
         """Return the holder whose chain a prefetched job is in."""
-        holder: Holder = job
-        while isinstance(holder, int) and holder in self.predecessors:
-            holder = self.predecessors[holder]
-        return holder
+        return next(iter(self._chains[job]))
 
     def append(self, job: int, predecessor: Holder) -> None:
-        """Put a job behind a holder or prefetched job that has no follower."""
+        """Put a job, and those behind it, behind one that has no follower."""
         assert predecessor not in self.followers
         self.followers[predecessor] = job
         self.predecessors[job] = predecessor
+        chain = self._chains.setdefault(predecessor, {predecessor: 0})
+        number = chain[predecessor]
+        for number, member in enumerate(self._chains.get(job, (job,)), number + 1):
+            chain[member] = number
+            self._chains[member] = chain
 
     def remove(self, job: int) -> None:
         """Remove a prefetched job; its follower takes its place."""
@@ -48,13 +55,24 @@ class PrefetchChains:
         if follower is not None:
             self.followers[predecessor] = follower
             self.predecessors[follower] = predecessor
+        self._leave(job)
 
     def pop_follower(self, holder: Holder) -> int | None:
         """Remove and return the job that takes over a holder's units."""
         follower = self.followers.pop(holder, None)
         if follower is not None:
             del self.predecessors[follower]
+            self._leave(holder)
         return follower
+
+    def _leave(self, member: Holder) -> None:
+        chain = self._chains.pop(member)
+        is_first = next(iter(chain)) == member
+        del chain[member]
+        if len(chain) == 1:
+            del self._chains[next(iter(chain))]
+        elif not is_first:
+            chain.update(zip(list(chain), range(len(chain)), strict=True))
 
 
 def may_follow(shape: Shape, held: HeldUnits) -> bool:

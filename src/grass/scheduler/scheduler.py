@@ -330,9 +330,9 @@ class Scheduler(Inspection):
         """Return the job that is prefetched right behind a holder, if any."""
         return self._prefetched.followers.get(holder)
 
-    def prefetched_count(self, holder: Holder) -> int:
-        """Return how many jobs are prefetched behind a holder."""
-        return self._prefetched.last_of(holder)[1]
+    def last_prefetched(self, holder: Holder) -> tuple[Holder, int]:
+        """Return the last job behind a holder, or itself, and how many there are."""
+        return self._prefetched.last_of(holder)
 
     def predecessor(self, job: int) -> Holder | None:
         """Return what a prefetched job waits for; None for any other job."""

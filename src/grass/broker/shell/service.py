@@ -57,10 +57,8 @@ log = EventLog(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-STARTED_DEFERRED_S = 0.01
+STARTED_DEFERRED_S = 0.02
 """How long a message that an attempt has started may wait to be applied."""
-GATHER_S = 0.004
-"""How long exits of short jobs may gather, while followers use their units."""
 MOST_WAITING_MESSAGES = 5_000
 """With more of one worker's messages waiting, no more are read from its link."""
 
@@ -194,9 +192,9 @@ class Broker(JobWaits):
                 # a short job is that of its exit.
                 self._rounds.post(call)
                 self.wake_within(STARTED_DEFERRED_S)
-            elif isinstance(message, Exited) and self._may_defer(message):
+            elif isinstance(message, Exited) and (wait_s := self._may_wait_s(message)):
                 self._rounds.post(call)
-                self.wake_within(GATHER_S)
+                self.wake_within(wait_s)
             else:
                 self._post(call, None)
 
@@ -233,8 +231,8 @@ class Broker(JobWaits):
         connection = self._links.of(worker)
         return None if connection is None else connection.link
 
-    def _may_defer(self, message: Exited) -> bool:
-        return prefetch.may_defer_exit(self.state, message.attempt)
+    def _may_wait_s(self, message: Exited) -> float:
+        return prefetch.may_wait_s(self.state, message.attempt)
 
     def _post(self, call: AnyCall, reply: asyncio.Future[Any] | None) -> None:
         self._rounds.post(call, reply)

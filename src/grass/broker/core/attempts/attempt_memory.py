@@ -14,6 +14,8 @@ class Prefetched(msgspec.Struct):
 
     durations: dict[tuple[str, int], float] = {}
     """How long jobs of a queue and spec run, in seconds, on a moving average."""
+    most: dict[tuple[str, int], float] = {}
+    """How many of them are sent ahead, at most."""
     sent: dict[int, float] = {}
     """Jobs sent ahead, and since when, the oldest first."""
     started: list[int] = []

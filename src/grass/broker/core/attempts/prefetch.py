@@ -21,12 +21,17 @@ SHORT_S = 0.05
 """Jobs that run longer than this on average are not prefetched."""
 AHEAD_S = 0.02
 """How much work is prefetched behind each running job."""
-MOST_AHEAD = 8
+FIRST_AHEAD, MOST_AHEAD = 8, 64
+"""How many jobs are prefetched at first, and once they have all had their turn."""
 ENOUGH = 3
 """With so many followers, an exit may wait to be committed together with others."""
+GATHER_S, MOST_GATHER_S = 0.004, 0.02
+"""How long exits of short jobs may gather, while followers use their units."""
 PATIENCE_S = 0.2
 _WEIGHT = 0.2
 """How much the last run counts in the average."""
+_MORE = 0.5
+"""How many more are prefetched after each that had its turn in time."""
 
 
 def note_duration(state: State, job: Job, attempt: Attempt) -> None:
@@ -38,6 +43,9 @@ def note_duration(state: State, job: Job, attempt: Attempt) -> None:
     known = durations.get(key)
     if known is None and len(durations) >= 1000:
         durations.clear()
+        state.prefetched.most.clear()
+    most = state.prefetched.most
+    most[key] = min(MOST_AHEAD, most.get(key, FIRST_AHEAD) + _MORE)
     durations[key] = took_s if known is None else known + _WEIGHT * (took_s - known)
 
 
@@ -56,32 +64,42 @@ def release(state: State, attempt: Attempt) -> None:
         state.prefetched.started.append(next_job)
 
 
-def may_defer_exit(state: State, attempt: str) -> bool:
-    """Tell whether an exit may be committed later: enough followers are there."""
+def may_wait_s(state: State, attempt: str) -> float:
+    """Return how long an exit may wait to be committed with others; 0: not at all.
+
+    With enough followers it may: for half of the time that these take.
+    """
     try:
         job = attempt_id(attempt).job
     except ProtocolError:
         # It is refused where messages are applied.
-        return False
-    return state.scheduler.prefetched_count(job) >= ENOUGH
+        return 0.0
+    count = state.scheduler.last_prefetched(job)[1]
+    if count < ENOUGH:
+        return 0.0
+    duration_s = _usual_s(state, state.jobs[job]) or 0.0
+    return min(MOST_GATHER_S, max(GATHER_S, count * duration_s / 2))
 
 
 def depth(state: State, job: Job) -> int:
     """Return how many jobs may be prefetched behind this one."""
-    duration_s = state.prefetched.durations.get((job.queue, job.spec))
+    duration_s = _usual_s(state, job)
     if duration_s is None or duration_s > SHORT_S or _counts_failures(state, job):
         return 0
     if _last_is_recalled(state, job):
         return 0
-    return min(MOST_AHEAD, max(1, int(AHEAD_S / max(duration_s, 1e-6))))
+    most = int(state.prefetched.most.get((job.queue, job.spec), FIRST_AHEAD))
+    return min(most, max(1, int(AHEAD_S / max(duration_s, 1e-6))))
+
+
+def _usual_s(state: State, job: Job) -> float | None:
+    return state.prefetched.durations.get((job.queue, job.spec))
 
 
 def _last_is_recalled(state: State, job: Job) -> bool:
     """Tell whether the last prefetched job behind this one is being recalled."""
-    last = job.id
-    while (next_one := state.scheduler.follower(last)) is not None:
-        last = next_one
-    return last != job.id and last not in state.prefetched.sent
+    last, count = state.scheduler.last_prefetched(job.id)
+    return count > 0 and last not in state.prefetched.sent
 
 
 def _counts_failures(state: State, job: Job) -> bool:
@@ -103,7 +121,19 @@ def overdue(state: State, now_s: float) -> list[int]:
             late.append(job)
         else:
             break
+    _prefetch_fewer(state, late)
     return late
+
+
+def _prefetch_fewer(state: State, late: list[int]) -> None:
+    """Send half as many ahead from now on: the machine is slower than jobs are short.
+
+    What jobs take that run is not all that a turn takes.
+    """
+    jobs = [state.jobs[number] for number in late]
+    for key in {(job.queue, job.spec) for job in jobs}:
+        most = state.prefetched.most
+        most[key] = max(1.0, most.get(key, FIRST_AHEAD) / 2)
 
 
 def wake_at(state: State) -> float | None:
