@@ -47,6 +47,8 @@ ADDED = {
         "controllers",
         "task",
         "runner",
+        "result",
+        "most_told",
     ),
 }
 """Keys that came later; an older keeper or daemon ignores them."""

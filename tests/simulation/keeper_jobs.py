@@ -65,6 +65,7 @@ class KeeperJobs:
             effects.Survey: self._survey,
             effects.HangUp: lambda effect: self._hang_up(effect.pid),
             effects.Enclose: lambda effect: None,
+            effects.NameOutput: lambda effect: None,
             effects.Measure: lambda effect: events.OutputMeasured(effect.id, 0),
             effects.Truncate: lambda effect: None,
             effects.Adopt: lambda effect: self._adopt(

@@ -75,7 +75,12 @@ async def worker(
     python = settings.task_python or sys.executable
     folder, most = blobs
     around = _surroundings(home, found)._replace(
-        mps=mps, python=python, blob_folder=folder, most_blob_bytes=most
+        mps=mps,
+        python=python,
+        blob_folder=folder,
+        most_blob_bytes=most,
+        # Only files are removed when they are older than wanted.
+        tells_results=settings.keep_results_s is None,
     )
     admission = Admission(BusyGpus(settings.gpu_busy))
     core = WorkerCore(who, around, hosting.lease_s, admission)

@@ -269,6 +269,8 @@ class ExitEntry(NamedTuple):
     ran_s: float | None = None
     output_bytes: int = 0
     rusage: Usage | None = None
+    result: str = ""
+    """What a task returned, in base64, where it is small."""
 
 
 class StateEntry(NamedTuple):
@@ -304,6 +306,7 @@ class StateEntry(NamedTuple):
     """Whether it is on record: otherwise nothing was run."""
     meta: Notes
     """As a worker reads it; the keeper writes the JSON value that came with a start."""
+    result: str = ""
 
 
 class HelloEntry(NamedTuple):

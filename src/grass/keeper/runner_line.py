@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 DESCRIPTOR = 3
 """Where a runner has its end of the line."""
 MOST_OUTPUTS = 2
+TAKEN = b"\n"
+"""Sent before a line ends in place of a task: the last answer was taken."""
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -32,6 +34,7 @@ class LineTask(NamedTuple):
     env: dict[str, str] = {}  # noqa: RUF012 -- never changed
     python: str = ""
     name: str = ""
+    most_told: int = 0
 
 
 class Answer(NamedTuple):
@@ -44,6 +47,8 @@ class Answer(NamedTuple):
     max_rss: int | None = None
     reason: str | None = None
     """Why it could not be called."""
+    result: str = ""
+    """In base64, where it is small; otherwise it is in its file."""
 
 
 def task_of(start: StartVerb) -> LineTask:
@@ -61,6 +66,7 @@ def task_of(start: StartVerb) -> LineTask:
         task.env,
         task.python,
         task.name,
+        task.most_told,
     )
 
 

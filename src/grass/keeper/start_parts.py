@@ -47,3 +47,5 @@ class TaskRun(NamedTuple):
     """What the function is called, for messages."""
     keep: bool = True
     """Whether its runner may wait for a next attempt; one on a GPU holds memory."""
+    most_told: int = 0
+    """In bytes: a result up to this size goes with the exit, not into a file."""

@@ -156,6 +156,8 @@ class Exited(Message, tag="exited"):
     """When its GPU memory last grew; None: it was not followed from its beginning."""
     marks: tuple[int, ...] = ()
     """The most GPU memory that it had used 1, 2, 4, 8 and so on seconds after."""
+    result: bytes = b""
+    """What a task returned or raised, as its file would have it; empty: see there."""
 
 
 class Started(Message, tag="started"):
@@ -295,6 +297,8 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """The blob with the pickled arguments of a task."""
     owner: str = ""
     """Who has enqueued it; empty: the broker is of an older version."""
+    most_told: int = 0
+    """In bytes: a result of a task up to this size may come with its exit."""
 
 
 class Forget(Message, tag="forget"):

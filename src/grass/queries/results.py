@@ -1,7 +1,8 @@
-"""The result of a task: a file that its runner wrote, beside the output.
+"""The result of a task: stored with its end, or a file that its runner wrote.
 
-It is read in pieces from the worker that ran the last attempt, as output is. A job
-without a result is an error that says why.
+Small ones came with the exit. A file is beside the output, and is read in pieces from
+the worker that ran the last attempt, as output is. A job without a result is an error
+that says why.
 """
 
 import asyncio
@@ -78,6 +79,8 @@ async def first_piece(
     source = _source(details)
     if source is None or job.state not in _WITH_RESULT:
         raise _without_result(details)
+    if source.attempt.result:
+        return source, source.attempt.result
     try:
         return source, await output_sources.read(broker, source, 0, CHUNK)
     except NotFound:
@@ -112,7 +115,11 @@ async def small_results(
     by_worker: dict[str, list[tuple[JobDetails, str]]] = {}
     for details in found:
         source = _source(details)
-        if source is not None and _may_have_result(details):
+        if source is None or not _may_have_result(details):
+            continue
+        if source.attempt.result:
+            yield details, source.attempt.result
+        else:
             worker = source.attempt.worker
             by_worker.setdefault(worker, []).append((details, source.path))
     for worker, those in by_worker.items():

@@ -42,8 +42,8 @@ class PrefetchChains:
         self.followers[predecessor] = job
         self.predecessors[job] = predecessor
         chain = self._chains.setdefault(predecessor, {predecessor: 0})
-        number = chain[predecessor]
-        for number, member in enumerate(self._chains.get(job, (job,)), number + 1):
+        behind = self._chains.get(job, (job,))
+        for number, member in enumerate(behind, chain[predecessor] + 1):
             chain[member] = number
             self._chains[member] = chain
 

@@ -65,6 +65,7 @@ class KeeperAttempt:
         "pid",
         "ran_s",
         "reason",
+        "result",
         "rusage",
         "signal",
         "since",
@@ -107,6 +108,7 @@ class KeeperAttempt:
         self.ran_s: float | None = None
         self.output_bytes = 0
         self.rusage: Usage | None = None
+        self.result = ""
 
     @property
     def is_guest(self) -> bool:
@@ -218,6 +220,7 @@ class KeeperAttempt:
             self.ran_s,
             self.output_bytes,
             self.rusage,
+            self.result,
         )
 
     def state_entry(self) -> StateEntry:
@@ -247,6 +250,7 @@ class KeeperAttempt:
             self.after,
             self.state not in ("waiting", "due"),
             cast("Notes", self.spawning.meta),
+            self.result,
         )
 
     def entries(self) -> list[Entry]:
@@ -338,5 +342,6 @@ def _apply(attempt: KeeperAttempt, entry: Entry) -> None:
             attempt.code, attempt.signal = entry.code, entry.signal
             attempt.reason, attempt.lost = entry.reason, entry.lost
             attempt.output_bytes, attempt.rusage = entry.output_bytes, entry.rusage
+            attempt.result = entry.result
         case _:
             pass

@@ -128,6 +128,8 @@ class HangUp(NamedTuple):
     """End the line to a runner: it exits, at the latest after its task."""
 
     pid: int
+    taken: bool = False
+    """Whether its last answer is on record: it need not write its result itself."""
 
 
 class Enclose(NamedTuple):
@@ -136,6 +138,12 @@ class Enclose(NamedTuple):
     id: str
     memory_max: int | None = None
     cpu_max: float | None = None
+
+
+class NameOutput(NamedTuple):
+    """Let the output of a task have its name from now on, also if it is empty."""
+
+    id: str
 
 
 class Measure(NamedTuple):
@@ -180,6 +188,7 @@ class Know(NamedTuple):
     cgroup: str | None
     files: list[tuple[str, int]]
     guest: bool = False
+    runner: bool = False
 
 
 class ReleaseAttempt(NamedTuple):
@@ -218,6 +227,7 @@ Effect = (
     | Survey
     | HangUp
     | Enclose
+    | NameOutput
     | Measure
     | Truncate
     | Adopt

@@ -64,7 +64,7 @@ class Exits:
         attempt = self._state.by_pid.pop(event.pid, None)
         if attempt is None:
             return
-        attempt.reason = event.reason
+        attempt.reason, attempt.result = event.reason, event.result
         attempt.ended(event, now)
         if not self._runners.may_keep(attempt, self._starts.key_after(attempt.id)):
             self._runners.let_go(attempt)

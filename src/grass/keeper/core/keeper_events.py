@@ -101,6 +101,7 @@ class Answered(NamedTuple):
     rusage: Usage | None
     at: int
     reason: str | None = None
+    result: str = ""
 
 
 class Surveyed(NamedTuple):

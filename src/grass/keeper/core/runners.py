@@ -156,7 +156,7 @@ class Runners:
     def idle_are_due(self, now: float) -> None:
         """Have those leave that have waited long enough."""
         for runner in [one for one in self._idle if one.leaves_at <= now]:
-            self._dismiss(runner)
+            self._dismiss(runner, taken=True)
         self._set_timer()
 
     def dismiss_idle(self) -> None:
@@ -164,10 +164,10 @@ class Runners:
         while self._idle:
             self._dismiss(self._idle[0])
 
-    def _dismiss(self, runner: Runner) -> None:
+    def _dismiss(self, runner: Runner, *, taken: bool = False) -> None:
         self._idle.remove(runner)
         assert runner.pid is not None
-        self._state.want(effects.HangUp(runner.pid))
+        self._state.want(effects.HangUp(runner.pid, taken))
 
     def _set_timer(self) -> None:
         if self._idle:

@@ -88,6 +88,8 @@ class RunningAttempts:
             attempt = self._state.attempts.get(young.popleft()[1])
             if attempt is not None and attempt.state == "running":
                 self._enclose(attempt)
+                if attempt.spawning.runner:
+                    self._state.want(effects.NameOutput(attempt.id))
                 self.watch_limits(attempt, now)
         if young:
             self._state.timers.set("young", "", young[0][0])

@@ -124,5 +124,5 @@ class Takeover:
 
 def _known_process(attempt: KeeperAttempt) -> effects.Know:
     pid, ticks = attempt.pid or 0, attempt.ticks or 0
-    files, guest = attempt.files(), attempt.is_guest
-    return effects.Know(attempt.id, pid, ticks, attempt.cgroup, files, guest)
+    kind = attempt.is_guest, attempt.spawning.runner
+    return effects.Know(attempt.id, pid, ticks, attempt.cgroup, attempt.files(), *kind)

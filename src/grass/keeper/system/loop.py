@@ -71,6 +71,7 @@ class Loop:
             effects.Survey: jobs.survey,
             effects.HangUp: jobs.runners.hang_up,
             effects.Enclose: jobs.enclose,
+            effects.NameOutput: jobs.name_output,
             effects.Measure: jobs.measure,
             effects.Truncate: jobs.truncate,
             effects.Adopt: jobs.adopted.adopt,

@@ -29,6 +29,7 @@ from grass.keeper.system.adoption import AdoptedProcesses
 from grass.keeper.system.poller import utc_us
 from grass.keeper.system.runner_lines import RunnerLines
 from grass.keeper.system.starter import Starter
+from grass.keeper.system.unnamed_outputs import name_left_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,7 @@ class JobProcesses:
                 return
             self.starter.child_ended(pid)
             self.runners.child_ended(pid)
+            self.starter.unnamed.runner_ended(pid)
             self._table.reaped(pid)
             peak = _peak_memory(usage.ru_maxrss)
             used = Usage(usage.ru_utime, usage.ru_stime, peak)
@@ -89,6 +91,8 @@ class JobProcesses:
         except OSError:
             left = True
         written = None if left else self.starter.sizes.written(effect.id)
+        if not left:
+            self.starter.unnamed.ended(effect.id)
         size = 0 if written is None else max(0, written[0])
         main = self._table.mains.get(effect.id)
         killed = not left and main is not None and self._oom_killed(main)
@@ -193,6 +197,10 @@ class JobProcesses:
             moved |= found
             self._table.drop_snapshot()
 
+    def name_output(self, effect: effects.NameOutput) -> None:
+        """Give the output of an attempt its name, if it has none."""
+        self.starter.unnamed.name(effect.id)
+
     def truncate(self, effect: effects.Truncate) -> None:
         """Truncate a file that became too long."""
         with suppress(OSError):
@@ -213,6 +221,8 @@ class JobProcesses:
         main = self._table.add(effect.id, effect.pid, effect.ticks, adopted=True)
         main.alive = False
         main.cgroup = effect.cgroup
+        if effect.runner:
+            name_left_output(effect.pid, effect.ticks, effect.files[0][0])
         self.starter.sizes.add(effect.id, effect.files)
 
     def release(self, effect: effects.ReleaseAttempt) -> None:
@@ -224,6 +234,7 @@ class JobProcesses:
             self._remove_cgroup(main.cgroup)
         self._table.remove(effect.id)
         self.starter.sizes.remove(effect.id)
+        self.starter.unnamed.ended(effect.id)
         self.adopted.release(effect.id)
 
     def _remove_cgroup(self, path: str) -> None:

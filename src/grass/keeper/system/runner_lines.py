@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from grass.keeper.core import keeper_events as events
 from grass.keeper.protocol import Usage
-from grass.keeper.runner_line import encoded, read_answer, task_of
+from grass.keeper.runner_line import TAKEN, encoded, read_answer, task_of
 from grass.keeper.system.poller import utc_us
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class RunnerLine:
 
     __slots__ = (
         *("attempt", "cgroup", "channel", "pid", "received"),
-        *("theirs", "ticks", "unsent"),
+        *("theirs", "ticks", "told", "unsent"),
     )
 
     def __init__(self) -> None:
@@ -47,6 +47,8 @@ class RunnerLine:
         self.received = bytearray()
         self.unsent = b""
         self.cgroup: str | None = None
+        self.told = False
+        """Whether its last answer had the result, which is in no file then."""
 
     def send(self, start: StartVerb, outputs: list[int]) -> None:
         """Send a task and its output; raises OSError if the runner is gone."""
@@ -146,6 +148,9 @@ class RunnerLines:
         """End a line; the runner reads that, at the latest after its task."""
         line = self._open.get(effect.pid)
         if line is not None:
+            if effect.taken and line.told:
+                with suppress(OSError):
+                    line.channel.send(TAKEN)
             self._close(line)
 
     def _close(self, line: RunnerLine) -> None:
@@ -204,7 +209,9 @@ class RunnerLines:
             return
         self._before_answer(line.pid)
         status = answer.code << 8
-        self._feed(events.Answered(line.pid, status, used, utc_us(), answer.reason))
+        line.told = bool(answer.result)
+        ended = answer.reason, answer.result
+        self._feed(events.Answered(line.pid, status, used, utc_us(), *ended))
 
 
 def close_theirs(line: RunnerLine | None) -> None:

@@ -85,7 +85,7 @@ class Spawner:
 
     def spawn(self, start: StartVerb, line: int | None = None) -> tuple[int, Outputs]:
         """Spawn the program directly and return its pid; `line` is for a runner."""
-        umask = os.umask(_output_umask(start))
+        umask = os.umask(output_umask(start))
         try:
             _enter(start.cwd)
             outputs = open_outputs(start, _OPEN_FLAGS)
@@ -127,7 +127,7 @@ class Spawner:
 
     def open_outputs(self, start: StartVerb) -> Outputs:
         """Open the output of a task that is handed to a runner."""
-        umask = os.umask(_output_umask(start))
+        umask = os.umask(output_umask(start))
         try:
             return open_outputs(start, _OPEN_FLAGS)
         finally:
@@ -175,7 +175,7 @@ def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
         files.lower()
         _reset_signals()
         os.setsid()
-        os.umask(_output_umask(start))
+        os.umask(output_umask(start))
         _set_priority(start)
         _enter(start.cwd)
         outputs = open_outputs(start, _OPEN_FLAGS & ~os.O_NONBLOCK)
@@ -239,7 +239,7 @@ def _set_priority(start: StartVerb) -> None:
         raise CannotStart(f"could not start: {wanted}: {cause(error)}") from None
 
 
-def _output_umask(start: StartVerb) -> int:
+def output_umask(start: StartVerb) -> int:
     """Return the job's umask, but with all rights for its own user.
 
     Output folders are shared with other jobs, and the daemon reads the file.

@@ -35,6 +35,7 @@ from grass.keeper.system.spawn import (
     report_pipe,
     search_path,
 )
+from grass.keeper.system.unnamed_outputs import UnnamedOutputs
 
 if TYPE_CHECKING:
     from grass.keeper.mounts import Mounts
@@ -72,7 +73,8 @@ class Starter:
         self._spawner = Spawner(files)
         self._table = table
         self._forked: dict[int, ForkedStart] = {}
-        self.sizes = OutputSizes(mounts)
+        self.unnamed = UnnamedOutputs()
+        self.sizes = OutputSizes(mounts, self.unnamed)
 
     def connect(self, poller: Poller, feed: Feed) -> None:
         """Set how to wait for a descriptor and where later events go."""
@@ -108,7 +110,8 @@ class Starter:
         try:
             if self._writes_elsewhere(start):
                 raise WouldBlock
-            outputs = self._spawner.open_outputs(start)
+            unnamed = self.unnamed.take(start, runner)
+            outputs = unnamed or self._spawner.open_outputs(start)
         except WouldBlock:
             self._runners.hang_up(effects.HangUp(runner))
             return self.spawn(start, forked=True)
@@ -118,8 +121,10 @@ class Starter:
             both = [outputs.stdout, outputs.stderr]
             line = self._runners.hand(runner, start, both)
         finally:
-            close(outputs)
+            if unnamed is None:
+                close(outputs)
         if line is None:
+            self.unnamed.ended(start.id)
             return self.spawn(start)
         main = self._table.add(start.id, runner, line.ticks, adopted=False)
         main.cgroup = line.cgroup
@@ -224,12 +229,17 @@ class Starter:
 class OutputSizes:
     """Where attempts write, and how long the files were before they did."""
 
-    def __init__(self, mounts: Mounts) -> None:
+    def __init__(self, mounts: Mounts, unnamed: UnnamedOutputs) -> None:
         self._mounts = mounts
+        self._unnamed = unnamed
         self._files: dict[str, list[tuple[str, int]]] = {}
 
     def add(self, id: str, files: list[tuple[str, int]]) -> None:
         """Note an attempt's files and their sizes before it wrote."""
+        if self._unnamed.has(id):
+            # It was looked at where it is before it was opened.
+            self._files[id] = files
+            return
         try:
             local = not self._mounts.touches_network([path for path, _ in files])
         except (OSError, ValueError):
@@ -241,6 +251,9 @@ class OutputSizes:
         files = self._files.get(id)
         if files is None:
             return None
+        unnamed = self._unnamed.written(id)
+        if unnamed is not None:
+            return [unnamed]
         return [_size(path) - offset for path, offset in files] or [0]
 
     def remove(self, id: str) -> None:

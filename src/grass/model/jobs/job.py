@@ -217,3 +217,5 @@ class Attempt(msgspec.Struct, gc=False):
     """The file with the history of what it used, unless that is beside its output."""
     cause: str = ""
     """Why it failed, as a word of `endings`; empty: for none of these causes."""
+    result: bytes = b""
+    """What a task returned or raised, where that is small; otherwise it is a file."""

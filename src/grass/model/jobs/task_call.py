@@ -95,6 +95,13 @@ def read_arguments(text: str) -> Arguments:
         return Arguments(data)
 
 
+MOST_TOLD = 1024
+"""In bytes: a result up to this size comes with the exit, and is stored with it.
+
+The file system takes longer to make a file than a short task runs.
+"""
+
+
 def result_path(own_file: str | None) -> str | None:
     """Return where the result of an attempt is: beside its own log or history."""
     name, dot, ending = (own_file or "").rpartition(".")

@@ -54,6 +54,11 @@ class OutputSource(NamedTuple):
         # Others may have appended to a shared file since this attempt ended.
         return self.begin + self.attempt.output_bytes
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that nothing was written: then there may be no file."""
+        return self.end == self.begin
+
 
 def source_of(attempt: Attempt, stream: str) -> OutputSource | None:
     """Return a stream of an attempt; None where it has none (yet)."""
@@ -116,6 +121,8 @@ async def read(
 ) -> bytes:
     """Read a piece, nothing beyond the attempt's own end."""
     attempt = source.attempt
+    if source.is_empty:
+        return b""
     try:
         data = await broker.output.read(attempt.worker, source.path, offset, length)
     except Unreachable:
@@ -152,6 +159,8 @@ async def _scan(
     broker: Broker, source: OutputSource, offset: int, wanted: LineScan
 ) -> ScannedLines | None:
     attempt = source.attempt
+    if source.is_empty:
+        return ScannedLines(offset, offset)
     try:
         return await broker.output.scan(attempt.worker, source.path, offset, wanted)
     except Unreachable:

@@ -1,8 +1,9 @@
 """Calling a task: its function and arguments are read, its result is written.
 
-A result file is there as a whole or not at all, before the task is answered. Every end
-of a task but that of its process leaves one: an exception is a result, too. Functions
-are kept by their paths, which name what is in them.
+A result is in its file, as a whole or not at all, before the task is answered, or with
+the answer where it is small. Every end of a task but that of its process leaves one: an
+exception is a result, too. Functions are kept by their paths, which name what is in
+them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Outcome(NamedTuple):
 
     code: int
     reason: str | None = None
+    told: bytes = b""
+    """The result, where it is small enough to be told with the code."""
 
 
 class CannotCall(Exception):
@@ -55,20 +58,16 @@ class Calls:
         """By path: a function, and the modules that have come with it."""
 
     def call(self, task: LineTask) -> Outcome:
-        """Call a task and write its result."""
+        """Call a task and write its result, unless that is told."""
         try:
             value = self._value(task)
         except BaseException as error:  # noqa: BLE001 -- it is the task's
             pieces, outcome = _failure(task, error)
         else:
             pieces, outcome = _success(task, value)
-        try:
-            write_result(task.result, pieces)
-        except OSError as error:
-            reason = f"the result of `{task.name}` could not be written: {error}"
-            _say(reason)
-            return Outcome(outcome.code or 1, outcome.reason or reason)
-        return outcome
+        if sum(memoryview(piece).nbytes for piece in pieces) <= task.most_told:
+            return outcome._replace(told=b"".join(pieces))
+        return written(task, pieces, outcome)
 
     def _value(self, task: LineTask) -> Any:  # noqa: ANN401 -- of any type
         try:
@@ -104,6 +103,17 @@ class Calls:
         function, modules = known
         carried_modules.carried.use(modules)
         return function
+
+
+def written(task: LineTask, pieces: list[Piece], outcome: Outcome) -> Outcome:
+    """Write the result of a task; return how it ended if that is not possible."""
+    try:
+        write_result(task.result, pieces)
+    except OSError as error:
+        reason = f"the result of `{task.name}` could not be written: {error}"
+        _say(reason)
+        return Outcome(outcome.code or 1, outcome.reason or reason)
+    return outcome
 
 
 def _read(what: str, read: Callable[[], T]) -> T:

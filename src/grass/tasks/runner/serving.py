@@ -13,17 +13,19 @@ import os
 import socket
 import sys
 from array import array
+from base64 import b64encode
 from contextlib import suppress
 
 from grass.keeper.runner_line import (
     DESCRIPTOR,
     MOST_OUTPUTS,
+    TAKEN,
     Answer,
     LineTask,
     encoded,
     read_task,
 )
-from grass.tasks.runner.calls import Calls
+from grass.tasks.runner.calls import Calls, Outcome, written
 from grass.tasks.runner.process_state import ProcessState
 
 TYPE_CHECKING = False
@@ -37,6 +39,10 @@ _NO_TASK = 1
 """The exit code of a runner that never had a task."""
 
 
+class AnswerTaken(Exception):
+    """The keeper has on record what was answered last."""
+
+
 class Line:
     """The runner's end of the line."""
 
@@ -46,7 +52,10 @@ class Line:
         self._identity = _identity()
 
     def next_task(self) -> tuple[LineTask, list[int]] | None:
-        """Wait for a task, and the descriptors of its output; None at the end."""
+        """Wait for a task, and the descriptors of its output; None at the end.
+
+        Raises `AnswerTaken` if the end is near and the last answer was taken.
+        """
         received, outputs = b"", array("i")
         space = socket.CMSG_SPACE(MOST_OUTPUTS * outputs.itemsize)
         while not received.endswith(b"\n"):
@@ -56,6 +65,8 @@ class Line:
             for _level, _kind, content in rights:
                 outputs.frombytes(content[: len(content) // 4 * 4])
             received += data
+        if received == TAKEN:
+            raise AnswerTaken
         return read_task(received), list(outputs)
 
     @property
@@ -85,16 +96,25 @@ class Runner:
         self._calls = Calls()
         self._state = ProcessState()
         self._code = _NO_TASK
+        self._told: tuple[LineTask, Outcome] | None = None
+        """The last task, if its result was told and may not have been taken."""
 
     def serve(self) -> NoReturn:
         """Run tasks until there are no more."""
         while (found := self._next()) is not None:
+            self._told = None
             self._run(*found)
+        if self._told is not None:
+            # Nobody says whether the answer was read, so the result may be needed.
+            self._code = _written(*self._told).code
         os._exit(self._code)
 
     def _next(self) -> tuple[LineTask, list[int]] | None:
         try:
             return self._line.next_task()
+        except AnswerTaken:
+            self._told = None
+            return None
         except OSError:
             return None
 
@@ -111,11 +131,19 @@ class Runner:
             used = state.leave()
             answered = state.is_clean() and self._line.is_whole
             if answered:
-                self._line.answer(Answer(task.id, outcome.code, *used, outcome.reason))
+                result = b64encode(outcome.told).decode()
+                ended = *used, outcome.reason, result
+                self._line.answer(Answer(task.id, outcome.code, *ended))
         except Exception:  # noqa: BLE001 -- a task may have done anything to this process
             answered = False
         if not answered:
-            os._exit(outcome.code)
+            os._exit(_written(task, outcome).code)
+        self._told = (task, outcome) if outcome.told else None
+
+
+def _written(task: LineTask, outcome: Outcome) -> Outcome:
+    """Write a result that was to be told."""
+    return written(task, [outcome.told], outcome) if outcome.told else outcome
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ entry is used; if the attempt was stopped for a reason, that is its outcome anyw
 """
 
 import os
+from base64 import b64decode
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -125,6 +126,7 @@ def exit_in(state: StateEntry) -> ExitEntry:
         state.ran_s,
         state.output_bytes,
         state.rusage,
+        state.result,
     )
 
 
@@ -180,7 +182,16 @@ def exited_of(
         notes.usage if wrote else None,
         cause.word,
         cause.blamed,
+        result=_bytes(entry.result),
     )
+
+
+def _bytes(result: str) -> bytes:
+    """Read a result that came with an exit; one that is not whole is none."""
+    try:
+        return b64decode(result, validate=True)
+    except ValueError:
+        return b""
 
 
 def refusal_of(entry: ErrorEntry) -> str | None:

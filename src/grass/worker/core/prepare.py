@@ -65,6 +65,8 @@ class Surroundings(NamedTuple):
     """What the engine that started this worker says of its job there."""
     python: str = "python3"
     """The interpreter that runs functions for other machines."""
+    tells_results: bool = True
+    """Whether results of tasks may go to the broker; otherwise all are files here."""
 
 
 def input_socket(folder: str, attempt: str) -> str:
@@ -108,7 +110,8 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     )
     if start.task is None:
         return verb
-    place = TaskPlace(around.python, around.blob_folder, _own_path(start, around))
+    own = _own_path(start, around)
+    place = TaskPlace(around.python, around.blob_folder, own, around.tells_results)
     return task_verb(verb, start, place, own_variables(start, around.gpus))
 
 

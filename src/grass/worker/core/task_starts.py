@@ -33,6 +33,8 @@ class TaskPlace(NamedTuple):
     blob_folder: str
     own_path: str
     """Of the attempt's own files, without their endings."""
+    tells_results: bool
+    """Whether results may go with the exit, where the broker takes them."""
 
 
 def task_verb(
@@ -82,6 +84,7 @@ def _task_run(
         python=task.python,
         name=task.name or start.name,
         keep=GPU_KINDS.isdisjoint(start.allocation),
+        most_told=start.most_told if place.tells_results else 0,
     )
 
 

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 LARGEST_CHUNK = 1 << 20
 RESULT = ".result"
+UNNAMED_S = 0.2
+"""The keeper gives the output of a task its name sooner than this."""
 THREADS = 8
 """A file on a disk that hangs blocks one of them."""
 SCANS = 2
@@ -92,6 +94,8 @@ class OutputFiles:
     async def _scan(self, request: ReadOutput) -> None:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._scans, _scanned, request)
+        if found is None and await self._may_have_file_now(request):
+            found = await loop.run_in_executor(self._scans, _scanned, request)
         self._answer(OutputData(request.stream, b"", found is None, found))
 
     async def _read_files(self, request: ReadOutput) -> None:
@@ -104,6 +108,10 @@ class OutputFiles:
         if data is None:
             loop = asyncio.get_running_loop()
             data = await loop.run_in_executor(self._threads, _chunk, request)
+            if data is None and await self._may_have_file_now(request):
+                if request.wait:
+                    self._watch(request.path)
+                data = await loop.run_in_executor(self._threads, _chunk, request)
         if data is None:
             self._stop_waiting(request.stream)
             self._answer(OutputData(request.stream, b"", missing=True))
@@ -124,6 +132,13 @@ class OutputFiles:
             return None
         length = min(request.length, LARGEST_CHUNK)
         return read_from_memory(request.path, request.offset, length)
+
+    async def _may_have_file_now(self, request: ReadOutput) -> bool:
+        """Wait for as long as the output of a task that has begun may have no file."""
+        if not request.path.startswith(f"{self._folder}/"):
+            return False
+        await asyncio.sleep(UNNAMED_S)
+        return True
 
     def _watch(self, path: str) -> None:
         with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from grass.model.ids import AttemptId
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec, run_options
-from grass.model.jobs.task_call import TaskCall
+from grass.model.jobs.task_call import MOST_TOLD, TaskCall
 from grass.model.queue import View
 from grass.model.resources import units_json
 from grass.scheduler import Placement
@@ -114,6 +114,7 @@ def start_of(state: State, job: Job, attempt: Attempt) -> Start:
         arguments=job.arguments,
         arguments_blob=job.arguments_blob,
         owner=job.owner,
+        most_told=0 if spec.task is None else MOST_TOLD,
         **(run_options(spec) | _task(state, spec, attempt)),
     )
 

@@ -132,7 +132,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes
     attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
-    attempt.peak = message.peak
+    attempt.peak, attempt.result = message.peak, message.result
     state.totals.output_bytes += message.output_bytes
     if attempt.output is None:
         attempt.output, attempt.stderr = message.output, message.stderr

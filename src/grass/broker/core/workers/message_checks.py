@@ -26,6 +26,7 @@ from grass.link.requests import LineScan, ScannedLines
 from grass.model.amounts import LARGEST
 from grass.model.durations import LONGEST_S
 from grass.model.ids import attempt_id
+from grass.model.jobs.task_call import MOST_TOLD
 from grass.model.resources import Units, check_units
 from grass.model.times import LATEST
 from grass.model.usage.attempt_usage import ResourceUse
@@ -210,6 +211,8 @@ def _check_cause(ended: Exited) -> None:
         check_use(ended.peak)
     if ended.blamed:
         attempt_id(ended.blamed)
+    if len(ended.result) > MOST_TOLD:
+        raise ProtocolError(f"{ended.attempt} tells {len(ended.result)} bytes")
     if len(ended.marks) > MOST_MARKS:
         raise ProtocolError(f"{len(ended.marks)} marks of one attempt")
     if not all(0 <= mark <= LARGEST_SIZE for mark in ended.marks):
