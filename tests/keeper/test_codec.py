@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 import pytest
 
 from grass import config
-from grass.keeper import codec, protocol
+from grass.keeper import json_text, protocol
 from grass.keeper.codec import (
     BadMessage,
     BrokenLine,
@@ -133,9 +133,9 @@ def test_the_public_encoder_of_json_writes_the_same_where_the_fast_one_is_missin
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     value = json.loads(LINES[0])
-    fast = codec._json_encoder()
+    fast = json_text._json_encoder()
     monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    public = codec._json_encoder()
+    public = json_text._json_encoder()
     assert public.__name__ == "encode" != fast.__name__
     assert public(value) == fast(value)
 

@@ -8,9 +8,9 @@ cannot be understood is a BadMessage. What leaves this module has the types that
 from __future__ import annotations
 
 import json
-import json.encoder
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from grass.keeper.json_text import to_json
 from grass.keeper.protocol import (
     Entry,
     ExitEntry,
@@ -50,32 +50,12 @@ class BadMessage(Exception):
 
 def encode(message: Verb | Entry) -> bytes:
     """Write a message as one line."""
-    return _to_json(_document(message)).encode() + b"\n"
+    return to_json(_document(message)).encode() + b"\n"
 
 
 def name_of(kind: type) -> str:
     """Return what a verb or an entry is called on the wire: as its class is here."""
     return kind.__name__.removesuffix("Verb").removesuffix("Entry").lower()
-
-
-def _json_encoder() -> Callable[[object], str]:
-    """Return a JSON encoder.
-
-    `JSONEncoder` makes a new C encoder for each call, a quarter of the time. The one
-    that is made here once is not public, so another Python may not have it.
-    """
-    public = json.JSONEncoder(separators=(",", ":")).encode
-    to_text, flags = json.encoder.encode_basestring_ascii, (False, False, True)
-    try:
-        make: Any = vars(json.encoder)["c_make_encoder"]
-        write = make(None, None, to_text, None, ":", ",", *flags)
-        works = "".join(write({"a": [1]}, 0)) == public({"a": [1]})
-    except (KeyError, TypeError):
-        return public
-    return (lambda value: "".join(write(value, 0))) if works else public
-
-
-_to_json = _json_encoder()
 
 
 def _part_object(part: object) -> object:
@@ -124,7 +104,11 @@ def _document(message: Verb | Entry) -> dict[str, Any]:
 
 def decode_verb(line: bytes) -> Verb:
     """Read one line of a worker; raises BrokenLine or BadMessage."""
-    message = _object(line)
+    return verb_of(decode_object(line))
+
+
+def verb_of(message: dict[str, Any]) -> Verb:
+    """Read the verb of an object; raises BadMessage."""
     name = message.get("v")
     if not isinstance(name, str) or name not in _VERBS:
         raise BadMessage(f"unknown verb {name!r}", message.get("id"))
@@ -137,7 +121,7 @@ def decode_entry(line: bytes) -> Entry | None:
 
     Raises BrokenLine or BadMessage.
     """
-    message = _object(line)
+    message = decode_object(line)
     name = message.get("e")
     if not isinstance(name, str) or name not in _ENTRIES:
         return None
@@ -146,7 +130,8 @@ def decode_entry(line: bytes) -> Entry | None:
     return entry
 
 
-def _object(line: bytes) -> _Object:
+def decode_object(line: bytes) -> _Object:
+    """Read a line as a JSON object; raises BrokenLine."""
     try:
         text = line.decode()
         # `decode` spends as long on white space around an object as on the object.
@@ -350,6 +335,14 @@ def _reader(
         return make(kind, values)
 
     return read
+
+
+def checks_of(
+    kind: Any,  # noqa: ANN401 -- any class of the protocol
+) -> dict[str, Callable[[Any], object]]:
+    """Return how the values of a message are checked, by the names of its fields."""
+    types = kind.__annotations__.items()
+    return {name: _CHECKS[_as_written(type_)] for name, type_ in types}
 
 
 def _as_written(type_: object) -> str:

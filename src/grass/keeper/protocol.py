@@ -17,8 +17,11 @@ from typing import NamedTuple
 from grass.keeper.start_parts import Notes as Notes  # noqa: PLC0414
 from grass.keeper.start_parts import TaskRun as TaskRun  # noqa: PLC0414
 
-VERSION = 4
-"""Grows with the verbs: from 2 on it knows `lease`, from 3 on guests, from 4 tasks."""
+VERSION = 5
+"""Grows with the verbs: from 2 on it knows `lease`, from 3 on guests, from 4 tasks.
+
+From 5 on it reads starts that are like the one before: see `alike_starts`.
+"""
 
 MARKER = "GRASS_ATTEMPT_ID"
 """The variable in every process of a job; `config` has it too, below the keeper."""

@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from grass.keeper.json_text import to_json
+
 if TYPE_CHECKING:
     from grass.keeper.protocol import StartVerb
 
 DESCRIPTOR = 3
 """Where a runner has its end of the line."""
 MOST_OUTPUTS = 2
+_from_json = json.JSONDecoder().decode
 TAKEN = b"\n"
 """Sent before a line ends in place of a task: the last answer was taken."""
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class LineTask(NamedTuple):
@@ -72,7 +74,7 @@ def task_of(start: StartVerb) -> LineTask:
 
 def encoded(message: LineTask | Answer) -> bytes:
     """Write a message as one line."""
-    return _to_json(message._asdict()).encode() + b"\n"
+    return to_json(dict(zip(message._fields, message, strict=True))).encode() + b"\n"
 
 
 def read_task(line: bytes) -> LineTask:
@@ -89,7 +91,7 @@ def read_answer(line: bytes) -> Answer:
 
 
 def _known(fields: tuple[str, ...], line: bytes) -> dict[str, Any]:
-    document = json.loads(line)
+    document = _from_json(line.decode())
     if not isinstance(document, dict):
         raise TypeError("not an object")
     return {name: document[name] for name in fields if name in document}

@@ -12,14 +12,16 @@ import socket
 import struct
 from typing import TYPE_CHECKING
 
-from grass.keeper.codec import BadMessage, BrokenLine, decode_verb, encode
+from grass.keeper.alike_starts import LIKE, read_like
+from grass.keeper.codec import BadMessage, BrokenLine, decode_object, encode, verb_of
 from grass.keeper.core import keeper_events as events
 from grass.keeper.crash_points import crash_point
-from grass.keeper.protocol import ErrorEntry
+from grass.keeper.protocol import ErrorEntry, StartVerb
 from grass.keeper.system.poller import boot_s
 
 if TYPE_CHECKING:
     from grass.keeper.core import effects
+    from grass.keeper.protocol import Verb
     from grass.keeper.system.poller import Feed, Poller
     from grass.keeper.system.processes import JobProcesses
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _HOLD_S = 0.002
 LINE_LIMIT = 64 << 20
 BACKLOG_LIMIT = 16 << 20
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 SOCKET_NAME = "keeper.sock"
 
 
@@ -100,7 +102,7 @@ class Connections:
 
     def _handle(self, connection: DaemonConnection, line: bytes) -> None:
         try:
-            verb = decode_verb(line)
+            verb = connection.verb_in(line)
         except BadMessage as error:
             connection.put(encode(ErrorEntry(str(error), error.id, error.name)))
             self._urgent = True
@@ -181,6 +183,8 @@ class DaemonConnection:
         self._received = bytearray()
         self._unsent = bytearray()
         self._allowed = BACKLOG_LIMIT
+        self._last_start: StartVerb | None = None
+        """The last one that was sent as a whole."""
 
     def receive(self) -> list[bytes] | None:
         """Return the complete lines received; None at the end of the stream."""
@@ -207,6 +211,16 @@ class DaemonConnection:
             self._received += chunk
             if len(chunk) < _CHUNK or len(self._received) > LINE_LIMIT:
                 return bool(chunk)
+
+    def verb_in(self, line: bytes) -> Verb:
+        """Read a line; raises BrokenLine or BadMessage."""
+        message = decode_object(line)
+        if message.get("v") == LIKE:
+            return read_like(message, self._last_start)
+        verb = verb_of(message)
+        if isinstance(verb, StartVerb):
+            self._last_start = verb
+        return verb
 
     def put(self, data: bytes) -> None:
         """Queue bytes for the next flush."""

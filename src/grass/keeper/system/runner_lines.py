@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grass.keeper.protocol import StartVerb
     from grass.keeper.system.poller import Feed, Poller
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 13
 _LONGEST_ANSWER = 1 << 20
 
 

@@ -110,7 +110,7 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     )
     if start.task is None:
         return verb
-    own = _own_path(start, around)
+    own = own_path(start, around)
     place = TaskPlace(around.python, around.blob_folder, own, around.tells_results)
     return task_verb(verb, start, place, own_variables(start, around.gpus))
 
@@ -124,7 +124,7 @@ def _notes(
 ) -> Notes:
     """Return what a worker notes of an attempt; a guest has no output of its own."""
     is_guest, is_own = start.guest is not None, start.output is None
-    history = f"{_own_path(start, around)}.usage"
+    history = f"{own_path(start, around)}.usage"
     return Notes(
         start.allocation,
         output=None if is_guest else output,
@@ -192,10 +192,10 @@ def _output_path(
 ) -> str:
     if start.output is not None:
         return _absolute(cwd, fill(start.output, values))
-    return f"{_own_path(start, around)}.log"
+    return f"{own_path(start, around)}.log"
 
 
-def _own_path(start: Start, around: Surroundings) -> str:
+def own_path(start: Start, around: Surroundings) -> str:
     """Return the path of an attempt's own files, without their endings."""
     names = f"{safe_file_name(start.project)}/{safe_file_name(start.name)}"
     folder = f"{around.output_folder}/{names}"

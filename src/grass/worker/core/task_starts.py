@@ -21,7 +21,7 @@ from grass.model.resources import GPU_KINDS
 
 RUNNER = ("-P", "-m", "grass.tasks.runner")
 """Without modules of the job's directory, which come after the runner's own."""
-_OF_DEVICES = frozenset({"CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"})
+OF_DEVICES = frozenset({"CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES"})
 """Libraries read these once, so they are the runner's."""
 
 
@@ -63,7 +63,7 @@ def _attempts_names(
     filled = (name for name, value in given if env.get(name) != value)
     # A port is chosen for each attempt.
     port = ("MASTER_PORT", OWN_PORT) if OWN_PORT in env else ()
-    return frozenset((*own, *filled, *port, MARKER)) - _OF_DEVICES
+    return frozenset((*own, *filled, *port, MARKER)) - OF_DEVICES
 
 
 def _task_run(
@@ -76,8 +76,8 @@ def _task_run(
     blob = start.arguments_blob
     return TaskRun(
         key=runner_key(verb, start.owner),
-        function=_blob_path(place, task.function),
-        arguments=_blob_path(place, blob) if blob else "",
+        function=blob_path(place.blob_folder, task.function),
+        arguments=blob_path(place.blob_folder, blob) if blob else "",
         inline=b64encode(start.arguments).decode(),
         result=f"{place.own_path}.result",
         env=of_attempt,
@@ -99,5 +99,6 @@ def _written(env: dict[str, str]) -> Iterable[str]:
     return (f"{name}={value}" for name, value in env.items())
 
 
-def _blob_path(place: TaskPlace, name: str) -> str:
-    return f"{place.blob_folder}/{name[:2]}/{name}"
+def blob_path(folder: str, name: str) -> str:
+    """Return where a blob is."""
+    return f"{folder}/{name[:2]}/{name}"

@@ -42,9 +42,10 @@ from grass.worker.core.attempt_table import (
 )
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
-from grass.worker.core.prepare import Surroundings, start_verb
+from grass.worker.core.prepare import Surroundings
 from grass.worker.core.readiness import StartReadiness
 from grass.worker.core.start_checks import StartChecks
+from grass.worker.core.start_templates import StartTemplates
 from grass.worker.core.usage.samples import Sample
 from grass.worker.core.usage.usage_table import UsageTable
 from grass.worker.core.watchdog import Watchdog
@@ -72,6 +73,7 @@ class WorkerCore:
         self._lease = WorkerLease(lease_s)
         self._hello = HelloState(identity, self._lease)
         self.around = around
+        self._templates = StartTemplates()
         self._table = table = AttemptTable()
         self._attempts, self._units = table.attempts, table.units
         self.is_running = table.is_running
@@ -210,7 +212,7 @@ class WorkerCore:
             self._add(message, None if predecessor is None else message.after)
 
     def _add(self, message: Start, after: str | None) -> None:
-        start = start_verb(message, self.around)
+        start = self._templates.verb(message, self.around)
         attempt = WorkerAttempt(cast("keeper.Notes", start.meta), after, start)
         self._table.add(message.attempt, attempt)
         if not start.argv and start.guest is None:
@@ -260,8 +262,7 @@ class WorkerCore:
             self._effects.to_keeper.append(keeper.ForgetVerb(attempts))
 
     def _drop_oldest(self) -> None:
-        dropped = self._table.drop_oldest()
-        self._let_keeper_forget(dropped)
+        self._let_keeper_forget(dropped := self._table.drop_oldest())
         self._effects.log_events.extend(dropped_event(dropped))
 
     def _recall(self, message: Recall) -> None:

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import cast
 
 from grass.event_log import EventLog
+from grass.keeper.alike_starts import FIRST_VERSION, encode_like
 from grass.keeper.codec import BadMessage, BrokenLine, decode_entry, encode
 from grass.keeper.launch import reach_keeper
-from grass.keeper.protocol import Entry, HelloVerb, Verb
+from grass.keeper.protocol import Entry, HelloEntry, HelloVerb, StartVerb, Verb
 
 log = EventLog(__name__)
 
@@ -27,6 +28,9 @@ class KeeperLink(asyncio.Protocol):
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._rest = b""
+        self._knows_alike = False
+        self._last_start: StartVerb | None = None
+        """The last one that was sent as a whole."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Ask for the full state first."""
@@ -37,7 +41,11 @@ class KeeperLink(asyncio.Protocol):
         """Pass on the complete lines that have come."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if lines:
-            self._on_entries(_understood(lines))
+            entries = _understood(lines)
+            for entry in entries:
+                if isinstance(entry, HelloEntry):
+                    self._knows_alike = entry.version >= FIRST_VERSION
+            self._on_entries(entries)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Tell the worker that the keeper is gone."""
@@ -47,7 +55,17 @@ class KeeperLink(asyncio.Protocol):
     def send(self, verbs: list[Verb]) -> None:
         """Send verbs in one write; without a connection they are dropped."""
         if self._transport is not None and verbs:
-            self._transport.write(b"".join(map(encode, verbs)))
+            self._transport.write(b"".join(map(self._line, verbs)))
+
+    def _line(self, verb: Verb) -> bytes:
+        if not isinstance(verb, StartVerb):
+            return encode(verb)
+        known = self._last_start
+        line = None if known is None else encode_like(verb, known)
+        if line is None:
+            self._last_start = verb if self._knows_alike else None
+            line = encode(verb)
+        return line
 
     def close(self) -> None:
         """End the connection; the keeper and its jobs go on."""
