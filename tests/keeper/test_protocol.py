@@ -19,6 +19,7 @@ import pytest
 
 import grass.keeper
 from grass.keeper.launch import connect, reach_keeper, start_keeper
+from grass.keeper.protocol import VERSION
 from tests.support.patience import PATIENCE_S, until
 
 from .conversation import Daemon, alive, short_id, wait_readable
@@ -33,7 +34,7 @@ def test_hello_tells_the_full_state_of_every_attempt(
     pid = daemon.expect("started")["pid"]
     daemon.run("short", "false")
     hello = make_daemon().hello
-    assert (hello["version"], hello["pid"]) == (4, daemon.keeper)
+    assert (hello["version"], hello["pid"]) == (VERSION, daemon.keeper)
     assert hello["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     states = {each["id"]: each for each in hello["attempts"]}
     assert states["long"]["state"] == "running"

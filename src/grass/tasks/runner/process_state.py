@@ -1,9 +1,9 @@
 """What of a runner's process is set for each task, and put back after it.
 
-Output, variables, directory, umask, signal handlers, timers, the recursion limit and
-the garbage collector are put back. What cannot be, or would cost the next task
-something, makes the process not clean: threads, children and descriptors that are left,
-other limits, cores or priority, and much more memory.
+Output, directory, umask, signal handlers, timers, the recursion limit and the garbage
+collector are put back, variables before the next task. What cannot be, or would cost
+the next task something, makes the process not clean: threads, children and descriptors
+that are left, other limits, cores or priority, and much more memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ProcessState:
         for target, source in zip((1, 2), outputs, strict=False):
             os.dup2(source, target)
             os.close(source)
-        os.environ.update(task.env)
+        self._set_variables(task.env)
         os.umask(task.umask)
         with suppress(OSError):
             os.write(self._peak, _PEAK)
@@ -83,7 +83,6 @@ class ProcessState:
                 os.dup2(self._null, descriptor)
             os.chdir("/")
         self._put_signals_back()
-        self._put_variables_back()
         self._put_interpreter_back()
         before = self._used
         return round(user_s - before[0], 6), round(system_s - before[1], 6), peak
@@ -97,12 +96,15 @@ class ProcessState:
                 _signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
-    def _put_variables_back(self) -> None:
-        first, now = self._first_variables, self._variables
-        for name in now.keys() - first.keys():
+    def _set_variables(self, own: dict[str, str]) -> None:
+        """Set the first variables and those of a task: most are those of the last."""
+        wanted, now = dict(self._first_variables), self._variables
+        wanted.update((os.fsencode(name), os.fsencode(own[name])) for name in own)
+        for name in now.keys() - wanted.keys():
             del os.environb[name]
-        if now != first:
-            os.environb.update(first)
+        for name, value in wanted.items():
+            if now.get(name) != value:
+                os.environb[name] = value
 
     def _put_interpreter_back(self) -> None:
         if _interpreter() != self._interpreter:

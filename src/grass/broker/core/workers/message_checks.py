@@ -7,6 +7,7 @@ person reads and a good worker may make too long is cut; all else is refused.
 """
 
 from collections.abc import Iterable
+from functools import cache
 
 from grass.errors import GrassError, ProtocolError
 from grass.link.messages import (
@@ -186,16 +187,31 @@ def _check_processes(processes: dict[int, Units]) -> None:
             raise ProtocolError("a process has an amount of vram that cannot be")
 
 
+@cache
+def _checked_fields(
+    kind: type[_AboutAttempt],
+) -> tuple[list[tuple[str, float, float]], list[str]]:
+    """Return which fields of a message are numbers with bounds, and which paths."""
+    names = kind.__struct_fields__
+    bounds: list[tuple[str, float, float]] = [
+        (name, least, most) for name, (least, most) in _BOUNDS.items() if name in names
+    ]
+    return bounds, [name for name in _PATHS if name in names]
+
+
 def _check_each(reports: Iterable[_AboutAttempt]) -> None:
     for report in reports:
         attempt_id(report.attempt)
-        for name, (least, most) in _BOUNDS.items():
-            number = getattr(report, name, None)
+        bounds, paths = _checked_fields(type(report))
+        for name, least, most in bounds:
+            number = getattr(report, name)
             # Of what is no number at all neither side of this holds.
             if number is not None and not least <= number <= most:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
-        for name in _PATHS:
-            _check_length(getattr(report, name, None) or "", LONGEST_PATH)
+        for name in paths:
+            path = getattr(report, name)
+            if path:
+                _check_length(path, LONGEST_PATH)
         if isinstance(report, Overran):
             _check_detail(report.unit)
         if isinstance(report, Exited):
