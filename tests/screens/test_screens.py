@@ -57,7 +57,6 @@ def cases() -> Iterator[Case]:
     yield Case("show", ("show",), "80", "ascii")
     yield Case("watch", ("show", "--watch"), "80x24", "colour", "q quits")
     for look in LOOKS:
-        # The list is first drawn before its width is known, too narrow for this word.
         yield Case("top", ("top",), "80x24", look, "COMMAND")
     yield Case("members", ("show", "10-18"), "80", "colour")
     yield Case("queue", ("show", "q1"), "80", "colour")

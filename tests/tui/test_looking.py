@@ -1,8 +1,12 @@
 """What the screens of `grass top` show of a real daemon with made-up GPUs."""
 
-import pytest
+import asyncio
 
-from grass.cli.printing.signs import ASCII
+import pytest
+from textual.app import App, ComposeResult
+from textual.containers import Vertical
+
+from grass.cli.printing.signs import ASCII, UNICODE
 from grass.tui.job_list import JobList
 from grass.tui.log_view import LogView
 from tests.support.fifo import Fifo
@@ -64,6 +68,31 @@ def test_a_large_terminal_also_shows_the_job_under_the_cursor(
         await at.shows_not(f"job {other}: later")
 
     play(shared, scene, LARGE)
+
+
+class Hidden(App[None]):
+    """A table that is not shown at first."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            table = JobList(UNICODE)
+            table.display = False
+            yield table
+
+
+def test_the_table_has_its_width_when_it_is_first_drawn(shared: GrassHome) -> None:
+    shared.enqueue("--hold", "--", "true")
+    jobs = shared.document()["jobs"]
+
+    async def scene() -> None:
+        app = Hidden()
+        async with app.run_test(size=(80, 24)):
+            table = app.query_one(JobList)
+            table.display = True
+            table.show(jobs, ())
+            assert "COMMAND" in table.header
+
+    asyncio.run(scene())
 
 
 def test_without_jobs_and_gpus_the_next_step_is_told(cold: GrassHome) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from textual import events
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets.option_list import Option
 
 from grass.cli.parsing.options import Values
@@ -68,8 +69,7 @@ class JobList(CursorList):
         """Show these jobs, with the cursor where it was."""
         if self.sort:
             jobs = columns.order(self.sort)(jobs)
-        width = max(20, self.scrollable_content_region.width - GUTTER)
-        screen = Screen(width, colours=True, signs=self.signs)
+        screen = Screen(self._room(), colours=True, signs=self.signs)
         table = JobTable(ShowOptions(Values(), ()), jobs, arrays, screen)
         self.covered = table.covered
         self.header = table.lines[0] if table.lines else ""
@@ -78,6 +78,14 @@ class JobList(CursorList):
             blocks.append(self._block(row, table.lines[at : at + height]))
             at += height
         self._replace(table.documents, blocks, table.heights)
+
+    def _room(self) -> int:
+        """Return how wide a row may be."""
+        width = self.scrollable_content_region.width
+        if width == 0 and isinstance(self.parent, Widget):
+            # It was hidden until now, as there were no jobs, and has no width yet.
+            width = self.parent.size.width - self.styles.scrollbar_size_vertical
+        return max(20, width - GUTTER)
 
     def mark(self) -> None:
         """Select the row under the cursor, or no more, and move on."""
