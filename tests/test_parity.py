@@ -150,7 +150,10 @@ ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
 ON_TERMINALS = {"POST /jobs/estimate"}
 """Endpoints that a command asks only where it draws."""
 
-LOCAL = {"start", "restart", "daemon", "completion", "config path", "leave"}
+LOCAL = {
+    *("start", "restart", "daemon", "completion", "config path", "leave"),
+    *("store check", "backup", "restore"),
+}
 """Commands that are about this machine: processes, shells and files."""
 
 SHORTHANDS = {"enqueue", "enqueue_many", "listing"}

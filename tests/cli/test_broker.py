@@ -183,6 +183,7 @@ def test_every_command_that_speaks_to_a_broker_has_the_option() -> None:
     local = {
         *("config", "create-queue", "edit-queue", "delete-queue", "capacity", "start"),
         *("stop", "restart", "daemon", "completion", "join", "leave"),
+        *("backup", "restore", "store"),
     }
     with_option = {
         name

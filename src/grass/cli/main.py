@@ -63,6 +63,9 @@ COMMANDS = {
     "stop": "stop the daemon; running jobs go on",
     "restart": "stop the daemon and start it again",
     "daemon": "run the daemon in the foreground",
+    "backup": "copy the queue's database into a file",
+    "restore": "put a backup in the place of the database",
+    "store": "check the database, or move it",
     "completion": "print a completion script for a shell",
 }
 ALIASES = {"ls": "show", "ps": "show", "status": "show"}

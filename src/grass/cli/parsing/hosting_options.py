@@ -294,5 +294,12 @@ def last_hosting() -> Hosting:
         return Hosting()
 
 
+def chosen_store() -> str:
+    """Return the database that a broker of this home has, by options and settings."""
+    from grass.settings import settings_of
+
+    return last_hosting().store or settings_of(home()).store
+
+
 def _hosting(words: Sequence[str]) -> Hosting:
     return hosting_of(read(HOSTING, words)[0])

@@ -115,6 +115,7 @@ class PostgresConnection:
         chosen = f"SELECT {columns} FROM {draft}"  # noqa: S608 -- names of ours
         insert = f"INSERT INTO {table} ({columns}) {chosen} {rest}"
         self.session.execute(insert)
+        self.session.execute(f"TRUNCATE {draft}")
 
     def close(self) -> None:
         """Close the session; may be called twice."""

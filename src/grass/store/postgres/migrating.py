@@ -25,6 +25,8 @@ def migrate(db: PostgresConnection, address: Address) -> None:
         db.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         version = schema_version(db)
         _refuse_newer(version, address)
+        if version:
+            _refuse_moved(db, address)
         if version < SCHEMA_VERSION:
             _refuse_replica(db, address)
             _apply(db, version)
@@ -52,6 +54,15 @@ def _refuse_newer(version: int, address: Address) -> None:
             f"the database {address.shown} was written by a newer grass (schema"
             f" {version}, this one knows {SCHEMA_VERSION})",
             "install that version again",
+        )
+
+
+def _refuse_moved(db: PostgresConnection, address: Address) -> None:
+    moved = db.execute("SELECT value FROM meta WHERE key = 'moved'").fetchone()
+    if moved is not None:
+        raise NoDatabase(
+            f"the queue of the database {address.shown} was moved to {moved[0]}",
+            "use an empty database, and drop this one",
         )
 
 

@@ -169,13 +169,8 @@ class PostgresStore(SqlReads):
 
     def _snapshot(self, calls_since: int) -> Snapshot:
         # Its own connection: it may take longer than a commit may stop.
-        db = connect(self.address)
-        try:
-            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            db.fetch_in_parts()
+        with self.reading() as db:
             return loading.snapshot(db, self._sql, calls_since)
-        finally:
-            db.close()
 
     def shortage(self) -> StorageError | None:
         """Return an error for a while after the server's disk was full."""
@@ -219,6 +214,24 @@ class PostgresStore(SqlReads):
             db.execute("ROLLBACK")
         except psycopg.Error:
             self._readers.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Give a connection whose reads are of one commit, for long ones too."""
+        db = connect(self.address)
+        try:
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            db.fetch_in_parts()
+            yield db
+        except FAILURES as error:
+            raise storage_error(error, self.address) from error
+        finally:
+            db.close()
+
+    def cluster(self) -> str:
+        """Return the name of the cluster whose state this is."""
+        meta = self._read(lambda db: dict(db.execute(self._sql["load_meta"])))
+        return str(meta["cluster"])
 
     def release(self) -> None:
         """Close the connection of this thread, which reads no more."""

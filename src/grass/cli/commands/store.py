@@ -1,0 +1,84 @@
+"""`grass store`: move the queue to another database, and check the one that it has."""
+
+from __future__ import annotations
+
+from grass.cli.parsing.hosting_options import chosen_store
+from grass.cli.parsing.options import JSON, Command, Values, at_most, read, subcommand
+from grass.cli.printing.streams import counted, print_document, say
+from grass.client.autostart import remembered
+from grass.config import home
+from grass.errors import NoDatabase, UsageError
+
+OPTIONS = (JSON,)
+
+
+def run(words: list[str]) -> int:
+    """Run the subcommand that the first word names."""
+    values, rest = read(OPTIONS, words)
+    known = {"move": _move, "check": _check}
+    _, handler = subcommand("store", known, rest, default="check")
+    return handler(values, rest[1:])
+
+
+def _move(values: Values, rest: list[str]) -> int:
+    if len(rest) != len(("source", "target")):
+        raise UsageError("name two databases", "grass store move sqlite URL")
+    source, target = map(_database, rest)
+    from grass.daemon.hosting import save_options
+    from grass.daemon.store_care import move
+
+    rows = move(home(), source, target)
+    others = [word for word in remembered(home()) if not word.startswith("--store=")]
+    save_options(home(), [*others, f"--store={target}"])
+    if values.has("json"):
+        print_document({"from": source, "to": target, "rows": rows})
+        return 0
+    moved = f"{counted(rows['jobs'], 'job')} and {counted(rows['events'], 'event')}"
+    say(f"moved {moved} to {target}; every row was compared")
+    say("`grass start` uses it from now on")
+    return 0
+
+
+def _database(text: str) -> str:
+    from grass.setting_values import check_store
+
+    try:
+        return check_store(text)
+    except UsageError as error:
+        raise NoDatabase(error.message, error.hint) from None
+
+
+def _check(values: Values, rest: list[str]) -> int:
+    at_most(rest, 0)
+    from grass.daemon.store_care import check
+
+    url = chosen_store()
+    sizes, problems = check(home(), url)
+    if values.has("json"):
+        print_document({"store": url, "rows": sizes, "problems": problems})
+        return 1 if problems else 0
+    for problem in problems:
+        print(problem)
+    rows = ", ".join(f"{number:,} {table}" for table, number in sizes.items())
+    say(f"{url}: {rows}; {counted(len(problems), 'problem')}")
+    return 1 if problems else 0
+
+
+COMMAND = Command(
+    usage="check|move SOURCE TARGET",
+    about=(
+        "`check` looks at every row of the database that the queue is in, also while "
+        "the daemon runs, and exits with 1 if something is wrong. `move` copies "
+        "queue, jobs and history from `sqlite`, the file in the state directory, to "
+        "an empty PostgreSQL database or back; the daemon is stopped. All rows are "
+        "compared before the new database counts, and an interruption leaves the old "
+        "one as it was."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass store check",
+        "grass store move sqlite postgresql://grass@db/grass",
+        "grass store move postgresql://grass@db/grass sqlite",
+    ),
+    run=run,
+)

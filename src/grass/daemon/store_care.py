@@ -1,0 +1,125 @@
+"""What is done to a broker's database by hand: moved, checked, backed up, restored."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from grass.config import Home
+from grass.daemon.database_loss import refuse_lost_database, write_cluster
+from grass.daemon.home_lock import locked
+from grass.daemon.stores import in_postgres
+from grass.errors import NotFound, Refused, UsageError
+from grass.keeper.crash_points import crash_point
+from grass.setting_values import SQLITE
+from grass.store.blobs import Blobs
+from grass.store.sql import checking
+from grass.store.sql.dialect import Connection
+from grass.store.sqlite import backups
+from grass.store.sqlite.database_file import open_reader
+from grass.store.sqlite.sqlite_store import SqliteStore
+
+MOVED = ".moved"
+"""What is added to the name of a database that is in PostgreSQL by now."""
+
+
+def move(home: Home, source: str, target: str) -> dict[str, int]:
+    """Move the state to another database; return the rows of each table."""
+    if (source == SQLITE) == (target == SQLITE):
+        raise UsageError(
+            "one of the two is `sqlite`, the other one a URL",
+            "between two PostgreSQL servers use pg_dump and pg_restore",
+        )
+    with locked(home):
+        to_file = target == SQLITE
+        return _to_file(home, source) if to_file else _to_postgres(home, target)
+
+
+def _to_postgres(home: Home, url: str) -> dict[str, int]:
+    refuse_lost_database(home)
+    path = Path(home.database)
+    if not path.exists():
+        raise NotFound(f"there is no database {path}")
+    with contextlib.closing(in_postgres(url)) as target:
+        target.claim()
+        from grass.store.moving import to_postgres
+
+        # Brings it to the schema of this version.
+        SqliteStore(path).close()
+        done = to_postgres(path, target, _reached)
+    path.rename(f"{path}{MOVED}")
+    return {table: one.rows for table, one in done.items()}
+
+
+def _to_file(home: Home, url: str) -> dict[str, int]:
+    path = Path(home.database)
+    if path.exists():
+        raise Refused(f"{path} is there already", "move it away first")
+    with contextlib.closing(in_postgres(url)) as source:
+        source.claim()
+        from grass.store.moving import to_sqlite
+
+        done = to_sqlite(source, path, _reached)
+        write_cluster(home, source.cluster())
+    return {table: one.rows for table, one in done.items()}
+
+
+def _reached(step: str) -> None:
+    crash_point(f"store.move-{step}")
+
+
+def check(home: Home, url: str) -> tuple[dict[str, int], list[str]]:
+    """Look at all of a store; return its sizes, and what is wrong with it."""
+    with _opened(home, url) as (db, blobs):
+        return checking.sizes(db), list(checking.problems(db, blobs))
+
+
+@contextlib.contextmanager
+def _opened(home: Home, url: str) -> Iterator[tuple[Connection, Blobs]]:
+    if url != SQLITE:
+        store = in_postgres(url)
+        with contextlib.closing(store), store.reading() as shared:
+            yield shared, store.blobs
+        return
+    from grass.store.blob_folder import BlobFolder
+
+    if not os.path.exists(home.database):
+        raise NotFound(f"there is no database {home.database}")
+    with contextlib.closing(open_reader(Path(home.database))) as db:
+        _check_file(db, home.database)
+        db.execute("BEGIN")
+        yield db, BlobFolder(home.blobs, is_shared=True)
+
+
+def _check_file(db: Connection, path: str) -> None:
+    (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise Refused(f"{path} is damaged: {found}", "restore a backup")
+
+
+def back_up(home: Home, url: str, target: str) -> tuple[int, int]:
+    """Copy the database into a file, also while its broker runs."""
+    _refuse_postgres(url, "pg_dump")
+    if not os.path.exists(home.database):
+        raise NotFound(f"there is no database {home.database}")
+    return backups.back_up(Path(home.database), Path(target).absolute())
+
+
+def restore(home: Home, url: str, source: str) -> int:
+    """Put a backup in the place of the database."""
+    _refuse_postgres(url, "pg_restore")
+    if not os.path.exists(source):
+        raise NotFound(f"there is no file {source}")
+    with locked(home):
+        jobs = backups.restore(Path(source), Path(home.database))
+        with contextlib.closing(SqliteStore(Path(home.database))) as store:
+            write_cluster(home, store.load(0).cluster)
+    return jobs
+
+
+def _refuse_postgres(url: str, program: str) -> None:
+    if url != SQLITE:
+        raise Refused(
+            "the store is in PostgreSQL, which has programs of its own for this",
+            f"use {program}: see docs/how-to/postgresql.md",
+        )

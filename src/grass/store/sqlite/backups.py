@@ -1,0 +1,135 @@
+"""A backup of a store in SQLite: one file with the database and the blobs it names.
+
+The copy is of one commit, and made while a broker writes. Blobs are in a table of their
+own, which only backups have.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from grass.errors import Refused, StorageError
+from grass.store.blob_folder import BlobFolder
+from grass.store.blobs import PIECE
+from grass.store.sqlite.database_file import SCHEMA_VERSION, open_reader
+
+_TABLE = """CREATE TABLE backup_blobs (
+    name TEXT NOT NULL, begins_at INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (name, begins_at)
+) WITHOUT ROWID"""
+_NAMED = "SELECT blob FROM spec_blobs UNION SELECT blob FROM job_blobs"
+
+
+def back_up(path: Path, target: Path) -> tuple[int, int]:
+    """Copy a database and its blobs into one file; return its jobs and its blobs."""
+    draft = target.with_name(target.name + ".draft")
+    _remove(draft)
+    try:
+        with closing(sqlite3.connect(draft)) as copy:
+            # Whatever umask the caller has: there are environments in it.
+            draft.chmod(0o600)
+            with closing(open_reader(path)) as source:
+                source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute(_TABLE)
+            blobs = _add_blobs(copy, BlobFolder(path.parent / "blobs", is_shared=True))
+            (jobs,) = copy.execute("SELECT COUNT(*) FROM jobs").fetchone()
+            copy.commit()
+        draft.rename(target)
+    except (sqlite3.Error, OSError) as error:
+        _remove(draft)
+        raise StorageError(f"{target} cannot be written: {error}") from error
+    return int(jobs), blobs
+
+
+def _add_blobs(copy: sqlite3.Connection, blobs: BlobFolder) -> int:
+    added = 0
+    for (name,) in copy.execute(_NAMED).fetchall():
+        # One that is gone was named by a job that was forgotten meanwhile.
+        if blobs.size(name) is not None:
+            insert = "INSERT INTO backup_blobs VALUES (?, ?, ?)"
+            copy.executemany(insert, _pieces(blobs, name))
+            added += 1
+    return added
+
+
+def _pieces(blobs: BlobFolder, name: str) -> Iterator[tuple[str, int, bytes]]:
+    offset = 0
+    while piece := blobs.read(name, offset, PIECE):
+        yield name, offset, piece
+        offset += len(piece)
+
+
+def restore(backup: Path, path: Path) -> int:
+    """Make the database of a backup; return its jobs.
+
+    A database that is there already is kept under another name.
+    """
+    draft = path.with_name(path.name + ".restoring")
+    _remove(draft)
+    try:
+        with closing(_opened(backup)) as source:
+            _restore_blobs(source, BlobFolder(path.parent / "blobs", is_shared=True))
+            with closing(sqlite3.connect(draft)) as copy:
+                draft.chmod(0o600)
+                source.backup(copy)
+                copy.execute("DROP TABLE backup_blobs")
+                copy.commit()
+                copy.execute("VACUUM")
+                (jobs,) = copy.execute("SELECT COUNT(*) FROM jobs").fetchone()
+    except (sqlite3.Error, OSError) as error:
+        _remove(draft)
+        raise StorageError(f"{backup} cannot be restored: {error}") from error
+    for end in ("-wal", "-shm", ""):
+        old = Path(f"{path}{end}")
+        if old.exists():
+            old.rename(f"{path}.before-restore{end}")
+    draft.rename(path)
+    return int(jobs)
+
+
+def _opened(backup: Path) -> sqlite3.Connection:
+    """Open a backup, once it is known to be whole."""
+    address = f"{backup.absolute().as_uri()}?mode=ro"
+    db = sqlite3.connect(address, uri=True)
+    try:
+        _check(db, backup)
+    except (sqlite3.Error, Refused):
+        db.close()
+        raise
+    return db
+
+
+def _check(db: sqlite3.Connection, backup: Path) -> None:
+    names = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('meta', 'backup_blobs')"
+    if db.execute(names).fetchone() != (2,):
+        raise Refused(f"{backup} is no backup", "`grass backup FILE` makes one")
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise Refused(
+            f"{backup} was made by a newer grass (schema {version}, this one knows"
+            f" {SCHEMA_VERSION})",
+            "install that version",
+        )
+    (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise Refused(f"{backup} is damaged: {found}")
+
+
+def _restore_blobs(source: sqlite3.Connection, blobs: BlobFolder) -> None:
+    names = source.execute("SELECT DISTINCT name FROM backup_blobs").fetchall()
+    pieces = "SELECT data FROM backup_blobs WHERE name = ? ORDER BY begins_at"
+    for name in blobs.missing(row[0] for row in names):
+        draft = blobs.begin(name)
+        try:
+            for (data,) in source.execute(pieces, (name,)):
+                draft.write(data)
+            draft.finish()
+        finally:
+            draft.discard()
+
+
+def _remove(draft: Path) -> None:
+    for end in ("", "-wal", "-shm", "-journal"):
+        Path(f"{draft}{end}").unlink(missing_ok=True)

@@ -1,0 +1,46 @@
+"""`grass store`, `grass backup` and `grass restore`, with a real daemon."""
+
+import json
+
+import pytest
+
+from tests.support.homes import GrassHome
+
+pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
+
+
+def test_a_queue_moves_to_postgresql_and_back(home: GrassHome, database: str) -> None:
+    home.wait(home.enqueue("--", "true"))
+    waiting = home.enqueue("--hold", "--", "echo", "moved")
+    refused = home.run("store", "move", "sqlite", database)
+    assert refused.returncode == 5
+    assert "already serves" in refused.stderr
+    home.ok("stop")
+    assert "moved 2 jobs" in home.ok("store", "move", "sqlite", database)
+    assert not (home.folder / "grass.db").exists()
+    home.ok("start")
+    home.ok("release", str(waiting))
+    assert home.wait(waiting)["state"] == "succeeded"
+    assert home.logs(waiting) == "moved\n"
+    assert home.enqueue("--", "true") == 3
+    checked = json.loads(home.ok("store", "check", "--json"))
+    assert (checked["problems"], checked["rows"]["jobs"]) == ([], 3)
+    assert "pg_dump" in home.run("backup", "kept").stderr
+    home.wait(3)
+    home.ok("stop")
+    home.ok("store", "move", database, "sqlite")
+    home.ok("start")
+    assert [one["id"] for one in home.document()["jobs"]] == [1, 2, 3]
+    assert "0 problems" in home.ok("store", "check")
+
+
+def test_a_backup_that_was_made_while_it_ran_is_restored(home: GrassHome) -> None:
+    home.wait(home.enqueue("--", "true"))
+    home.ok("backup", "kept")
+    home.wait(home.enqueue("--", "true"))
+    assert "already serves" in home.run("restore", "kept").stderr
+    home.ok("stop")
+    home.ok("restore", "kept")
+    home.ok("start")
+    assert [one["id"] for one in home.document()["jobs"]] == [1]
+    assert home.run("restore", "nowhere").returncode == 4

@@ -1,0 +1,152 @@
+"""A store that is moved has every row afterwards, or nothing has changed."""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.store.filling import dump, fill
+
+from grass.errors import NoDatabase, Refused, StorageError
+from grass.store.blob_folder import BlobFolder
+from grass.store.sqlite.sqlite_store import SqliteStore
+
+pytest.importorskip("psycopg")
+
+from grass.store import moving
+from grass.store.moving import to_postgres, to_sqlite
+from grass.store.postgres.address import address_of
+from grass.store.postgres.postgres_store import PostgresStore
+from grass.store.sql import checking
+from grass.store.sql.table_copies import KEYS, write_rows
+
+BYTES = b"a function" * 100_000
+
+
+class Interrupted(Exception):
+    """Raised where a move is interrupted."""
+
+
+def go_on(_step: str) -> None:
+    pass
+
+
+def stop_at(wanted: str) -> Callable[[str], None]:
+    def reached(step: str) -> None:
+        if step == wanted:
+            raise Interrupted
+
+    return reached
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    path = tmp_path / "grass.db"
+    fill(path)
+    blobs = BlobFolder(tmp_path / "blobs")
+    draft = blobs.begin(hashlib.sha256(BYTES).hexdigest())
+    draft.write(BYTES)
+    draft.finish()
+    return path
+
+
+def in_postgres(url: str) -> "closing[PostgresStore]":
+    return closing(PostgresStore(address_of(url)))
+
+
+def test_there_and_back_every_row_is_the_same(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    before = list(dump(filled))
+    with closing(SqliteStore(filled)) as store:
+        loaded = store.load(0)
+    with in_postgres(database) as shared:
+        moved = to_postgres(filled, shared, go_on)
+        assert moved["jobs"].rows == 20
+        assert shared.load(0) == loaded
+        assert shared.last_event() == 52
+        assert list(shared.blobs.names()) == [hashlib.sha256(BYTES).hexdigest()]
+        with shared.reading() as db:
+            assert not list(checking.problems(db, shared.blobs))
+        back = tmp_path / "back" / "grass.db"
+        back.parent.mkdir()
+        assert to_sqlite(shared, back, go_on) == moved
+    assert sorted(dump(back)) == sorted(before)
+    assert BlobFolder(tmp_path / "back" / "blobs").size(
+        hashlib.sha256(BYTES).hexdigest()
+    ) == len(BYTES)
+    with pytest.raises(NoDatabase, match="was moved to"):
+        PostgresStore(address_of(database))
+
+
+@pytest.mark.parametrize("step", ["blobs", "rows", "jobs", "events", "compared"])
+def test_a_move_that_is_interrupted_changes_nothing(
+    filled: Path, database: str, tmp_path: Path, step: str
+) -> None:
+    before = list(dump(filled))
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    with in_postgres(database) as shared:
+        with pytest.raises(Interrupted):
+            to_postgres(filled, shared, stop_at(step))
+        assert shared.load(0).last_job == 0
+        assert list(dump(filled)) == before
+        moved = to_postgres(filled, shared, go_on)
+        # The last step of a move was not done: it is not taken for another queue.
+        assert to_postgres(filled, shared, go_on) == moved
+        with pytest.raises(Interrupted):
+            to_sqlite(shared, back, stop_at(step))
+        assert not back.exists()
+        to_sqlite(shared, back, go_on)
+
+
+def test_a_row_that_differs_is_found_and_nothing_counts(
+    filled: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(db: Any, table: str, columns: list[str], rows: Any) -> None:
+        given = list(rows)
+        write_rows(db, table, columns, given[1:] if table == "events" else given)
+
+    with in_postgres(database) as shared:
+        monkeypatch.setattr(moving, "write_rows", wrong)
+        with pytest.raises(StorageError, match="table events has 47 rows"):
+            to_postgres(filled, shared, go_on)
+        assert shared.load(0).last_job == 0
+
+
+def test_a_database_with_another_queue_is_left_alone(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    fill(other / "grass.db")
+    with in_postgres(database) as shared:
+        to_postgres(other / "grass.db", shared, go_on)
+        kept = shared.load(0)
+        with pytest.raises(Refused, match="a queue of its own"):
+            to_postgres(filled, shared, go_on)
+        assert shared.load(0) == kept
+
+
+def test_every_table_is_moved(filled: Path) -> None:
+    with closing(sqlite3.connect(filled)) as db:
+        named = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        tables = {row[0] for row in named} - {"sqlite_sequence", "leases"}
+    assert tables == set(KEYS)
+
+
+def test_a_check_tells_what_is_wrong(filled: Path) -> None:
+    blobs = BlobFolder(filled.parent / "blobs")
+    with closing(sqlite3.connect(filled)) as db:
+        assert not list(checking.problems(db, blobs))
+        db.execute("UPDATE job_counts SET jobs = jobs + 1 WHERE state = 'held'")
+        db.execute("DELETE FROM specs WHERE id = 1")
+        db.execute("INSERT INTO job_blobs VALUES (1, 'gone')")
+        db.execute("UPDATE jobs SET body = '{' WHERE id = 2")
+        found = list(checking.problems(db, blobs))
+    assert found[:2] == ["1 jobs are held, and 2 are counted", "1 jobs without a spec"]
+    assert "job 2 cannot be read" in found[2]
+    assert found[3] == "blob gone is named and not there"
