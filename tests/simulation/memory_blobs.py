@@ -54,6 +54,9 @@ class MemoryDraft:
         """Append a piece."""
         self._data += piece
 
+    def sync(self) -> None:
+        """Do nothing."""
+
     def finish(self) -> bool:
         """Keep it, and return whether it is new."""
         if hashlib.sha256(self._data).hexdigest() != self._name:

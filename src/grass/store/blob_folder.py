@@ -191,6 +191,14 @@ class FileDraft:
         except OSError as error:
             raise _failure(error, self._path) from error
 
+    def sync(self) -> None:
+        """Put what was written on the disk; another thread may write meanwhile."""
+        assert self._file is not None
+        try:
+            self._folders.sync(self._file)
+        except OSError as error:
+            raise _failure(error, self._path) from error
+
     def finish(self) -> bool:
         """Keep the blob durably, and return whether it is new."""
         assert self._file is not None

@@ -19,6 +19,9 @@ class BlobDraft(Protocol):
     def write(self, piece: bytes | bytearray) -> None:
         """Append a piece."""
 
+    def sync(self) -> None:
+        """Put what was written on the disk, while more is written by another thread."""
+
     def finish(self) -> bool:
         """Keep it durably, and return whether it is new.
 

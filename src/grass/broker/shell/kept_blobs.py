@@ -39,6 +39,8 @@ TOGETHER = 1000
 """How many are looked up at a time."""
 THREADS = 2
 """For uploads; and as many for all else."""
+SYNC_BYTES = 16 * 2**20
+"""So much of an upload is synced at a time."""
 MOST_NOTED = 10_000
 MOST_ASKED = 64
 """So many pieces a worker may ask for before the first is sent."""
@@ -104,17 +106,33 @@ class KeptBlobs:
             return upload.is_new
 
     async def _write(self, draft: BlobDraft, pieces: AsyncIterator[bytearray]) -> None:
-        """Write pieces, each while the next one comes."""
-        writing: asyncio.Future[None] | None = None
+        """Write pieces, each while the next one comes.
+
+        A large blob is synced as it comes, or the disk would do nothing until its end.
+        """
+        working: dict[str, asyncio.Future[None]] = {}
+        unsynced = 0
         try:
             async for piece in pieces:
-                if writing is not None:
-                    await writing
+                if "write" in working:
+                    await working["write"]
                 write = self._in_upload(lambda data=piece: draft.write(data))  # type: ignore[misc]
-                writing = asyncio.ensure_future(write)
+                working["write"] = asyncio.ensure_future(write)
+                unsynced += len(piece)
+                syncing = working.get("sync")
+                if unsynced >= SYNC_BYTES and (syncing is None or syncing.done()):
+                    if syncing is not None:
+                        # An error of the disk is told once.
+                        await syncing
+                    working["sync"] = asyncio.ensure_future(self._in_upload(draft.sync))
+                    unsynced = 0
         finally:
-            if writing is not None:
-                await asyncio.shield(writing)
+            # All of it: a file must not be closed under a thread that uses it.
+            both = asyncio.gather(*working.values(), return_exceptions=True)
+            outcomes = await asyncio.shield(both)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
 
     def _keep(self, names: Iterable[str]) -> None:
         self._unnamed.keep(names, asyncio.get_running_loop().time())

@@ -1,0 +1,59 @@
+"""Uploads of large blobs: synced as they come, and kept only if every sync worked."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from grass.broker.shell.kept_blobs import SYNC_BYTES, BlobLimits, KeptBlobs
+from grass.errors import StorageError
+from grass.store.blob_folder import BlobFolder
+from grass.store.blobs import PIECE
+
+DATA = bytes(range(256)) * (2 * SYNC_BYTES // 256)
+NAME = hashlib.sha256(DATA).hexdigest()
+LIMITS = BlobLimits(10 * SYNC_BYTES, 10 * SYNC_BYTES)
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    for begin in range(0, len(DATA), PIECE):
+        yield DATA[begin : begin + PIECE]
+        await asyncio.sleep(0)
+
+
+async def uploaded(folder: BlobFolder) -> bool:
+    async def nothing(_query: object) -> list[str]:
+        return []
+
+    blobs = KeptBlobs(folder, nothing, lambda _worker: None)
+    return await blobs.add(NAME, pieces(), "uid:1", LIMITS)
+
+
+def test_a_large_blob_is_synced_before_all_of_it_has_come(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    def sync(file: int) -> None:
+        if not os.path.isdir(f"/proc/self/fd/{file}"):
+            sizes.append(os.fstat(file).st_size)
+
+    folder = BlobFolder(tmp_path / "blobs", sync)
+    assert asyncio.run(uploaded(folder))
+    assert folder.size(NAME) == sizes[-1] == len(DATA)
+    assert sizes[0] < len(DATA)
+
+
+def test_an_error_of_an_early_sync_is_one_of_the_upload(tmp_path: Path) -> None:
+    failures = [OSError(5, "Input/output error")]
+
+    def sync(_file: int) -> None:
+        if failures:
+            raise failures.pop()
+
+    folder = BlobFolder(tmp_path / "blobs", sync)
+    with pytest.raises(StorageError, match="Input/output error"):
+        asyncio.run(uploaded(folder))
+    assert folder.size(NAME) is None
+    assert not list((tmp_path / "blobs" / "drafts").iterdir())
