@@ -11,6 +11,7 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -35,6 +36,7 @@ JOIN = "join"
 PIPED = "run --require {} -- cat"
 """With something on stdin, which is passed on to the job."""
 """Speaks to a broker of another machine only; `tests/cli/test_join.py` plays one."""
+GRAIN_FILE = Path(__file__).parents[1] / "examples" / "grain.toml"
 SCREEN = "top"
 """Works on a terminal only; `tests/tui` plays one."""
 
@@ -109,6 +111,7 @@ WAYS = {
     "POST /pools": Way(
         "add_pool", ({},), "pool add x --slurm --time 1h --max-workers 1", 5
     ),
+    "POST /pools/script": Way("script_of", ({},), f"up --dry -c {GRAIN_FILE}", 5),
     "POST /pools/{name}/pause": Way("pause_pool", ("x",), "pool pause x", 4),
     "POST /pools/{name}/resume": Way("resume_pool", ("x",), "pool resume x", 4),
     "POST /pools/{name}/pilots": Way("ask_for_workers", ("x", 1), "up x", 4),

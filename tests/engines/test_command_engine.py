@@ -1,6 +1,9 @@
 """What a template's commands say, and what is made of it."""
 
+import os
+import signal
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from grass.model.command_templates import template_from
 from grass.model.pools import PilotState
 from tests.engines import templates
 from tests.engines.asking import do, wanted
+from tests.support.patience import PATIENCE_S
 
 PRINT = "import sys; sys.stdout.write(sys.argv[1]); sys.exit(int(sys.argv[2]))"
 FAIL = "import sys; sys.exit(sys.argv[1])"
@@ -201,8 +205,46 @@ def test_what_is_wrong_with_a_template_is_said_with_its_key(
     assert raised.value.field == f"template.{key}"
 
 
-def test_a_table_that_is_missing_is_named() -> None:
+@pytest.mark.parametrize("name", ["submit", "status", "states", "cancel"])
+def test_a_table_that_is_missing_is_named(name: str) -> None:
     without = tables()
-    del without["cancel"]
-    with pytest.raises(UsageError, match="`cancel`: it is missing"):
+    del without[name]
+    with pytest.raises(UsageError, match=f"`{name}`: it is missing"):
         template_from(without)
+
+
+def test_without_a_list_pilots_tell_of_themselves(folder: Path) -> None:
+    command = [sys.executable, "-c", PRINT, "submitted", "0"]
+    found = {"submit": {**tables()["submit"], "command": command}}
+    site = CommandEngine(EngineCommands(), template_from(found), str(folder))
+
+    def look(mark: str) -> PilotState:
+        return do(site.poll("grass-x", [mark]))[mark].state
+
+    marks = [wanted(folder).mark for _ in range(2)]
+    assert look(marks[0]) is PilotState.ABSENT
+    for mark in marks:
+        (folder / mark).write_text("token")
+        request = replace(wanted(folder), mark=mark)
+        assert do(site.submit(request)) == mark
+        assert look(mark) is PilotState.PENDING
+    (folder / f"{marks[0]}.began").write_text(str(time.time() + 600))
+    (folder / marks[0]).unlink()
+    assert look(marks[0]) is PilotState.RUNNING
+    do(site.cancel(marks))
+    assert [look(mark) for mark in marks] == [PilotState.RUNNING, PilotState.ENDED]
+    assert (folder / f"{marks[0]}.stop").exists()
+    (folder / f"{marks[0]}.ended").touch()
+    assert look(marks[0]) is PilotState.ENDED
+    (folder / "m9.began").write_text(str(time.time() - 600))
+    assert look("m9") is PilotState.ENDED
+
+
+def test_a_command_that_leaves_a_process_behind_has_answered() -> None:
+    # As `ssh` does that keeps its connection for the next command.
+    leaves = "sleep 600 & echo $! >&2; echo job 7"
+    begun = time.monotonic()
+    answer = do(EngineCommands().run("sh", "-c", leaves))
+    assert answer.output == "job 7\n"
+    assert time.monotonic() - begun < PATIENCE_S
+    os.kill(int(answer.errors), signal.SIGKILL)

@@ -121,6 +121,16 @@ BODIES: dict[str, list[Any]] = {
             "options": ["--partition=gpu"],
         }
     ],
+    "POST /pools/script": [
+        {
+            "name": "gpus",
+            "engine": "slurm",
+            "max_workers": 2,
+            "idle_s": 60.0,
+            "time_limit_s": 600.0,
+            "options": ["--partition=gpu"],
+        }
+    ],
     "POST /pools/w/pilots": [{"count": 2}],
     "POST /drain": [{"unit": "cpu:0", "worker": None}],
     "POST /pause": [{"queue": "default"}, {}],

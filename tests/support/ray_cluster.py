@@ -19,6 +19,8 @@ from tests.support.slurm import free_ports
 VARIABLE = "GRASS_RAY"
 HOST = "127.0.0.1"
 CORES, GPUS = 8, 2
+NODE_S = 180
+"""How long a node may take that starts beside what is left of another."""
 
 
 class RayCluster:
@@ -54,7 +56,8 @@ class RayCluster:
         offer = (f"--num-cpus={CORES}", f"--num-gpus={GPUS}")
         before = self._nodes()
         self._start("node", f"--address={HOST}:{self._gcs}", *offer)
-        until(self._nodes, "the node does not come", lambda nodes: nodes - before)
+        come = "the node does not come"
+        until(self._nodes, come, lambda nodes: nodes - before, NODE_S)
 
     def signal_dashboard(self, number: signal.Signals) -> None:
         """Send the dashboard a signal: SIGSTOP makes it hang."""

@@ -140,6 +140,7 @@ ENDPOINTS = [
     Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, request_bodies.StopBody, DONE),  # noqa: E501
     Endpoint("GET", "/pools", READ, pools.page, None, documents.PoolsReply),
     Endpoint("POST", "/pools", ADMIN, pools.add, request_bodies.PoolBody, DONE),
+    Endpoint("POST", "/pools/script", ADMIN, pools.preview, request_bodies.PoolBody, documents.ScriptReply),  # noqa: E501
     Endpoint("POST", "/pools/{name}/pause", OPERATE, pools.pause, None, DONE),
     Endpoint("POST", "/pools/{name}/resume", OPERATE, pools.resume, None, DONE),
     Endpoint("POST", "/pools/{name}/pilots", OPERATE, pools.ask, request_bodies.PilotsBody, DONE),  # noqa: E501

@@ -168,6 +168,10 @@ class ClusterClient(BrokerSession):
         """Show what the engine of a pool is given for one worker."""
         return self.read(f"/pools/{quoted(pool)}/script")
 
+    def script_of(self, body: Document) -> Document:
+        """Show what the engine of a pool that is not added would be given."""
+        return self.write("POST", "/pools/script", body)
+
     def send_away(self, worker: str) -> Document:
         """Have a worker of a pool leave once its jobs have ended."""
         return self.write("DELETE", f"/pilots/{quoted(worker)}")

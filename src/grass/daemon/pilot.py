@@ -24,6 +24,8 @@ OUTPUT = "GRASS_PILOT_OUTPUT"
 """The folder for the output of jobs, which the broker sees too."""
 STOP = ".stop"
 """Ends the name of a file beside the token's that tells a pilot to end itself."""
+BEGAN, ENDED = ".began", ".ended"
+"""Ends of names of notes for a broker that cannot ask the engine."""
 _LOOK_S = 2
 _ASK_LIMIT_S = 5
 _CLOCK = (86400, 3600, 60, 1)
@@ -33,6 +35,8 @@ def main(path: str) -> int:
     """Run the worker, and return its exit code."""
     with open(path, encoding="ascii") as file:
         told = json.load(file)
+    if told.get("notes"):
+        _write(path + BEGAN, str(time.time() + told["time_limit_s"]))
     os.unlink(path)
     home = tempfile.mkdtemp(prefix="grass-pilot-")
     try:
@@ -40,6 +44,8 @@ def main(path: str) -> int:
         return _run(home, told, path + STOP)
     finally:
         shutil.rmtree(home, ignore_errors=True)
+        if told.get("notes"):
+            _write(path + ENDED, "")
 
 
 def _run(home: str, told: dict[str, Any], stop_file: str) -> int:

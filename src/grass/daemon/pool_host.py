@@ -56,7 +56,7 @@ def provider_of(pool: Pool) -> Provider:
     if pool.engine == "ray":
         return RayJobs(pool.address, pool.token_file, pool.omitted)
     if pool.engine == "command" and pool.template is not None:
-        return CommandEngine(commands, pool.template)
+        return CommandEngine(commands, pool.template, str(_folder(pool)))
     raise Refused(f"there is no engine `{pool.engine}`", "engines: slurm, ray, command")
 
 
@@ -141,6 +141,7 @@ class PilotFiles:
             "cpus": pool.cpus,
             "memory_mib": pool.memory_mib,
             "gpus": pool.gpus,
+            "notes": pool.template is not None and pool.template.status is None,
             "time_limit_s": pool.time_limit_s,
             "output": str(output_folder(pool) / split_token(token)[0]),
         }
@@ -196,8 +197,8 @@ def _write_here(folder: Path, mark: str, text: str) -> None:
 
 
 def _remove_here(folder: Path, mark: str) -> None:
-    for name in (mark, f"{mark}{pilot.STOP}"):
-        (folder / name).unlink(missing_ok=True)
+    for end in ("", pilot.STOP, pilot.BEGAN, pilot.ENDED):
+        (folder / f"{mark}{end}").unlink(missing_ok=True)
 
 
 async def _run_there(

@@ -5,15 +5,21 @@ the pool; the mark of each stands where the template put it. A list that does no
 like an answer says nothing of any pilot.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from grass.engines import filling
+from grass.engines import filling, pilot_notes
 from grass.engines.engine_commands import Answer, EngineCommands, previewed
 from grass.engines.listing import by_mark
 from grass.engines.provider import PilotRequest
 from grass.errors import CannotAsk, EngineRefusal
-from grass.model.command_templates import CommandTemplate, StatusCommand
+from grass.model.command_templates import (
+    CommandTemplate,
+    StateWords,
+    StatusCommand,
+)
 from grass.model.pools import PilotReport, PilotState
 from grass.model.selectors import compile_pattern
 
@@ -23,9 +29,13 @@ _UNCHECKED = "the template has no [check], so its scheduler was only asked for a
 class CommandEngine:
     """The scheduler that a template's commands speak to."""
 
-    def __init__(self, commands: EngineCommands, template: CommandTemplate) -> None:
+    def __init__(
+        self, commands: EngineCommands, template: CommandTemplate, folder: str = ""
+    ) -> None:
+        """`folder` is where pilots leave notes, if the template lists no jobs."""
         self._commands = commands
         self._template = template
+        self._folder = Path(folder)
 
     def preview(self, request: PilotRequest) -> str:
         """Return the call that submits, and its script."""
@@ -46,6 +56,8 @@ class CommandEngine:
         """Submit a pilot."""
         submit = self._template.submit
         answer = await self._send(submit.command, request)
+        if self._template.status is None:
+            return request.mark
         engine_id = _found(submit.id, answer.output)
         if not engine_id:
             raise CannotAsk(f"`{submit.command[0]}` printed no job id: {answer.words}")
@@ -53,17 +65,23 @@ class CommandEngine:
 
     async def poll(self, name: str, marks: Sequence[str]) -> Mapping[str, PilotReport]:
         """Read the list of a pool's jobs."""
-        status = self._template.status
+        status, states = self._template.status, self._template.states
+        if status is None or states is None:
+            notes = asyncio.to_thread(pilot_notes.reports, self._folder, marks)
+            return by_mark(await notes, marks)
         answer = await self._commands.run(*filling.words_with(status.command, name))
         if answer.code and not _says(answer, status.empty):
             raise CannotAsk(answer.words)
         if not answer.code and not compile_pattern(status.answer).search(answer.output):
             raise CannotAsk(f"`{status.command[0]}` printed no list: {answer.words}")
-        return by_mark(self._reports(answer.output), marks)
+        return by_mark(_reports(status, states, answer.output), marks)
 
     async def cancel(self, engine_ids: Sequence[str]) -> None:
         """End jobs; those that ended already are no error."""
         cancel = self._template.cancel
+        if cancel is None:
+            await asyncio.to_thread(pilot_notes.cancel, self._folder, engine_ids)
+            return
         words = filling.words_with(cancel.command, "", engine_ids)
         answer = await self._commands.run(*words)
         if answer.code and not _says(answer, cancel.over):
@@ -79,25 +97,24 @@ class CommandEngine:
             raise EngineRefusal(answer.words)
         return answer
 
-    def _reports(self, output: str) -> Iterator[PilotReport]:
-        for job in _jobs(self._template.status, output):
-            found = {
-                name: _found(pattern, job)
-                for name, pattern in self._template.status.patterns().items()
-            }
-            word = found.pop("state")
-            if found["id"] and found["mark"]:
-                engine_id = found.pop("id")
-                state = self._state(word)
-                yield PilotReport(engine_id=engine_id, state=state, word=word, **found)
 
-    def _state(self, word: str) -> PilotState:
-        states = self._template.states
-        if word in states.ended:
-            return PilotState.ENDED
-        if word in states.running:
-            return PilotState.RUNNING
-        return PilotState.PENDING if word in states.pending else PilotState.UNKNOWN
+def _reports(
+    status: StatusCommand, states: StateWords, output: str
+) -> Iterator[PilotReport]:
+    for job in _jobs(status, output):
+        found = {name: _found(one, job) for name, one in status.patterns().items()}
+        word, engine_id = found.pop("state"), found.pop("id")
+        if engine_id and found["mark"]:
+            state = _state(states, word)
+            yield PilotReport(engine_id=engine_id, state=state, word=word, **found)
+
+
+def _state(states: StateWords, word: str) -> PilotState:
+    if word in states.ended:
+        return PilotState.ENDED
+    if word in states.running:
+        return PilotState.RUNNING
+    return PilotState.PENDING if word in states.pending else PilotState.UNKNOWN
 
 
 def _jobs(status: StatusCommand, output: str) -> list[str]:

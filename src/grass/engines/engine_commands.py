@@ -18,6 +18,7 @@ from grass.errors import CannotAsk
 DEFAULT_LIMIT_S = 30.0
 _MOST_WORDS = 500
 """In characters: how much of what a program prints goes into a message."""
+_MOST_OUTPUT = 64 << 20
 _SSH_FAILED = 255
 
 
@@ -50,14 +51,32 @@ class EngineCommands:
         self._limit_s = limit_s
 
     async def run(self, *words: str, script: str = "") -> Answer:
-        """Run a program with a script as its input; raises CannotAsk."""
-        source = _input(script)
+        """Run a program with a script as its input; raises CannotAsk.
+
+        Its end is waited for, not that of its output: it may leave a process that
+        holds that open, as `ssh` does that keeps a connection for later. A pipe as its
+        input would be closed by a program that ends before all was written to it.
+        """
+        files = [os.memfd_create(name) for name in ("input", "output", "errors")]
+        try:
+            os.write(files[0], script.encode())
+            os.lseek(files[0], 0, os.SEEK_SET)
+            code = await self._code(words, files)
+            answer = Answer(code, _text(files[1]), _text(files[2]))
+        finally:
+            for file in files:
+                os.close(file)
+        if self._broke_off(answer):
+            raise CannotAsk(answer.words)
+        return answer
+
+    async def _code(self, words: Sequence[str], files: Sequence[int]) -> int:
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._words(words),
-                stdin=source,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdin=files[0],
+                stdout=files[1],
+                stderr=files[2],
                 env=self._environment,
                 cwd="/",
                 start_new_session=True,
@@ -68,26 +87,15 @@ class EngineCommands:
                 f"`{program}` cannot be run on this host: {error.strerror}",
                 "run the broker where it is installed, or give --submit-prefix",
             ) from None
-        finally:
-            os.close(source)
         try:
             async with asyncio.timeout(self._limit_s):
-                output, errors = await process.communicate()
+                return await process.wait()
         except TimeoutError:
             raise CannotAsk(
                 f"`{words[0]}` did not answer within {self._limit_s:g} s"
             ) from None
         finally:
             await _end(process)
-        assert process.returncode is not None
-        answer = Answer(
-            process.returncode,
-            output.decode(errors="replace"),
-            errors.decode(errors="replace"),
-        )
-        if self._broke_off(answer):
-            raise CannotAsk(answer.words)
-        return answer
 
     def _broke_off(self, answer: Answer) -> bool:
         """Tell whether a program ended without saying what it did.
@@ -115,16 +123,8 @@ def previewed(words: Sequence[str], script: str) -> str:
     return f"{first}{newline}{comment}\n{rest}"
 
 
-def _input(script: str) -> int:
-    """Return a file to read a script from.
-
-    A pipe would be closed by a program that ends before all was written to it.
-    """
-    descriptor = os.memfd_create("script", os.MFD_CLOEXEC)
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(script.encode())
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
+def _text(file: int) -> str:
+    return os.pread(file, _MOST_OUTPUT, 0).decode(errors="replace")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

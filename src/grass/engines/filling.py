@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from grass.engines.provider import PilotRequest
 
@@ -21,6 +22,7 @@ _NAMES = (
     "time_s",
     "time_minutes",
     "time_hms",
+    "hhmmss",
     "cpus",
     "gpus",
     "memory_mib",
@@ -44,6 +46,7 @@ def values_of(request: PilotRequest) -> Filling:
         "time_s": str(seconds),
         "time_minutes": str(minutes),
         "time_hms": hms,
+        "hhmmss": datetime.now().strftime("%H%M%S"),  # noqa: DTZ005 -- as Grain has it
         "cpus": str(request.cpus),
         "gpus": str(request.gpus) if request.gpus else None,
         "memory_mib": None if memory is None else str(memory),

@@ -81,9 +81,10 @@ class CommandTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """All commands of a site."""
 
     submit: SubmitCommand
-    status: StatusCommand
-    states: StateWords
-    cancel: CancelCommand
+    status: StatusCommand | None = None
+    """None: pilots tell of themselves, with notes in the folder that they share."""
+    states: StateWords | None = None
+    cancel: CancelCommand | None = None
     check: CheckCommand | None = None
 
 
@@ -101,23 +102,35 @@ def template_from(tables: Mapping[str, object]) -> CommandTemplate:
 
 def check(template: CommandTemplate) -> None:
     """Refuse a template that could not work; an error's field is the key."""
-    submit, status, states = template.submit, template.status, template.states
-    patterns = {f"status.{name}": one for name, one in status.patterns().items()}
-    for key, pattern in {"submit.id": submit.id, **patterns}.items():
-        _check_pattern(key, pattern)
-    _check_answer(status.answer)
     for key, words in _commands(template):
         if not words or not words[0]:
             raise _wrong(key, "it has no words", 'as `["qsub"]`')
+    _check_pattern("submit.id", template.submit.id)
+    if "{command}" not in template.submit.script:
+        raise _wrong("submit.script", "it does not run {command}", "`exec {command}`")
+    _check_asking(template)
+
+
+def _check_asking(template: CommandTemplate) -> None:
+    """Check how jobs are listed and ended: all of it is there, or nothing."""
+    status, states, cancel = template.status, template.states, template.cancel
+    if status is None or states is None or cancel is None:
+        given = {"status": status, "states": states, "cancel": cancel}
+        missing = [name for name, table in given.items() if table is None]
+        if len(missing) < len(given):
+            raise _wrong(missing[0], "it is missing", "add it, or leave all three out")
+        return
+    for name, pattern in status.patterns().items():
+        _check_pattern(f"status.{name}", pattern)
+    _check_answer(status.answer)
+    submit = template.submit
     if "{mark}" not in "\0".join((*submit.command, submit.script)):
         raise _wrong(
             "submit.script",
             "it has no {mark}, by which a job is found again after a crash",
             "put it where `status` prints it, as the job's name",
         )
-    if "{command}" not in submit.script:
-        raise _wrong("submit.script", "it does not run {command}", "`exec {command}`")
-    if "{ids}" not in "\0".join(template.cancel.command):
+    if "{ids}" not in "\0".join(cancel.command):
         raise _wrong("cancel.command", "it has no {ids}", 'as `["qdel", "{ids}"]`')
     _check_states(states)
 
@@ -155,11 +168,10 @@ def _check_states(states: StateWords) -> None:
 
 
 def _commands(template: CommandTemplate) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield "submit.command", template.submit.command
-    yield "status.command", template.status.command
-    yield "cancel.command", template.cancel.command
-    if template.check is not None:
-        yield "check.command", template.check.command
+    for name in ("submit", "status", "cancel", "check"):
+        table = getattr(template, name)
+        if table is not None:
+            yield f"{name}.command", table.command
 
 
 _STRUCTS: Mapping[str, type[msgspec.Struct]] = {

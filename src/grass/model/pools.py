@@ -128,6 +128,8 @@ class Pool(msgspec.Struct, kw_only=True):
     """The commands of the engine `command`."""
     folder: str = ""
     """Where pilots find their tokens and write output; "": in the user's home."""
+    source: str = ""
+    """Tells apart the files that pools were made from; "": it was made from none."""
     seed: str = ""
     """Random; marks of pilots are made from it."""
     made: int = 0

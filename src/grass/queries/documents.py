@@ -197,6 +197,8 @@ class PoolReply(msgspec.Struct):
     gpus: int
     memory_mib: int | None
     options: list[str]
+    source: str
+    """Tells apart the files that pools were made from."""
     paused: bool
     removing: bool
     refusals: int

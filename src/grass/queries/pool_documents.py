@@ -29,6 +29,7 @@ def _pool(state: State, pool: Pool) -> PoolReply:
         memory_mib=pool.memory_mib,
         options=list(pool.options),
         paused=pool.paused,
+        source=pool.source,
         removing=pool.removing,
         refusals=pool.refusals,
         words=pool.words,

@@ -18,7 +18,7 @@ from grass.broker.core.pools.requests import (
     SetPoolPaused,
 )
 from grass.broker.shell.pools import PoolRunner
-from grass.errors import Refused
+from grass.errors import Refused, UsageError
 from grass.model import command_templates
 from grass.model.pools import Pool, PoolEnvironment
 from grass.queries.documents import PilotLog, PoolLogsReply, PoolsReply, ScriptReply
@@ -33,21 +33,32 @@ async def page(request: Request) -> PoolsReply:
 
 async def add(request: Request, body: PoolBody) -> Done:
     """Add a pool, once its engine has said that it would take its pilots."""
-    context = context_of(request)
-    runner = _runner(context)
+    pool = _pool(request, body)
+    said = await _runner(context_of(request)).check(pool)
+    done = await do(request, AddPool(pool.created_by, pool))
+    return Done(changed=done.changed, warnings=[said] if said else [])
+
+
+async def preview(request: Request, body: PoolBody) -> ScriptReply:
+    """Show what the engine of a pool that is not added would be given."""
+    return ScriptReply(_runner(context_of(request)).script(_pool(request, body)))
+
+
+def _pool(request: Request, body: PoolBody) -> Pool:
     if body.template is not None:
         command_templates.check(body.template)
-    who, now = actor(request), context.broker.now_us()
+        if body.template.status is None and body.submit_prefix:
+            raise UsageError(
+                "a template without `status` needs a folder that the broker sees too",
+                "give it `status`, `states` and `cancel`, or no submit_prefix",
+            )
     given = {name: getattr(body, name) for name in body.__struct_fields__}
-    pool = Pool(
+    return Pool(
         **given | {"environment": body.environment or _usual_environment(body)},
-        created_at=now,
-        created_by=who,
+        created_at=context_of(request).broker.now_us(),
+        created_by=actor(request),
         seed=secrets.token_hex(),
     )
-    said = await runner.check(pool)
-    done = await do(request, AddPool(who, pool))
-    return Done(changed=done.changed, warnings=[said] if said else [])
 
 
 def _usual_environment(body: PoolBody) -> PoolEnvironment:

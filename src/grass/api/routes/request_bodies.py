@@ -338,6 +338,9 @@ class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     token_file: str = ""
     template: CommandTemplate | None = None
     folder: str = ""
+    paused: bool = False
+    """Whether it asks for workers only when a person does."""
+    source: str = ""
 
 
 class PilotsBody(msgspec.Struct, forbid_unknown_fields=True):

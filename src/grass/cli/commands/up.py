@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from grass.cli.commands.pool import PILOT_HEADER, pilot_rows
 from grass.cli.parsing.options import (
     BROKER,
@@ -17,8 +19,13 @@ from grass.cli.printing.streams import counted, print_document, say
 from grass.client.client import Client
 from grass.errors import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.json_codec import Document
+
 OPTIONS = (
     Option("-n, --count", "N", "how many workers to ask for (1)"),
+    Option("-c, --config", "FILE", "Grain's file ($GRAIN_CONFIG, else grain.toml)"),
     Option(
         "--dry", about="print what the scheduler would be given, and ask for nothing"
     ),
@@ -26,26 +33,58 @@ OPTIONS = (
     JSON,
 )
 
+_GRAIN_POOL = "grain"
+
 
 def run(words: list[str]) -> int:
     """Ask for workers, list them, or send one away."""
-    values, rest = read(OPTIONS, words)
+    at = words.index("--") if "--" in words else len(words)
+    values, rest = read(OPTIONS, words[:at])
     if rest[:1] == ["ls"]:
         return _list(values, rest[1:])
     if rest[:1] == ["unreg"]:
         return _send_away(values, one_word(rest[1:], "the worker"))
-    return _ask(values, one_word(rest, "the pool"))
+    at_most(rest, 1)
+    if rest and not values.has("config"):
+        return _ask_pool(values, rest[0], words[at + 1 :])
+    return _ask_as_grain(values, rest[0] if rest else _GRAIN_POOL, words[at + 1 :])
 
 
-def _ask(values: Values, pool: str) -> int:
+def _ask_pool(values: Values, pool: str, extra: list[str]) -> int:
+    if extra:
+        raise UsageError(f"`{extra[0]}` goes into the options of the pool", "--option")
+    with Client(broker=values.broker) as client:
+        if values.has("dry"):
+            return _show_script(values, pool, client.pool_script(pool))
+        return _ask(values, client, pool)
+
+
+def _ask_as_grain(values: Values, pool: str, extra: list[str]) -> int:
+    """Ask with Grain's file, which is made a pool that asks for none by itself."""
+    from grass.cli.parsing.grain_file import read_grain_file
+
+    path = values.text("config") or os.environ.get("GRAIN_CONFIG") or "grain.toml"
+    body = read_grain_file(path, pool, extra)
+    with Client(broker=values.broker) as client:
+        if values.has("dry"):
+            return _show_script(values, pool, client.script_of(body))
+        known = {one["name"]: one["source"] for one in client.pools()["pools"]}
+        if pool not in known:
+            client.add_pool(body)
+        elif known[pool] != body["source"]:
+            raise UsageError(
+                f"pool `{pool}` was made from something else than this {path}",
+                f"`grass pool remove {pool}`, or `grass up -c {path} NAME`",
+            )
+        return _ask(values, client, pool)
+
+
+def _ask(values: Values, client: Client, pool: str) -> int:
     count = values.whole_number("count")
     wanted = 1 if count is None else count
     if wanted < 1:
         raise UsageError("-n is at least 1")
-    with Client(broker=values.broker) as client:
-        if values.has("dry"):
-            return _show_script(values, client, pool)
-        done = client.ask_for_workers(pool, wanted)
+    done = client.ask_for_workers(pool, wanted)
     if values.has("json"):
         print_document({"pool": pool, "count": wanted, **done})
     else:
@@ -53,8 +92,7 @@ def _ask(values: Values, pool: str) -> int:
     return 0
 
 
-def _show_script(values: Values, client: Client, pool: str) -> int:
-    document = client.pool_script(pool)
+def _show_script(values: Values, pool: str, document: Document) -> int:
     if values.has("json"):
         print_document({"pool": pool, **document})
     else:
@@ -93,17 +131,20 @@ def _send_away(values: Values, worker: str) -> int:
 
 
 COMMAND = Command(
-    usage="[-n N] [--dry] [--broker ADDRESS] [--json] POOL | ls [POOL] | unreg WORKER",
+    usage="[OPTIONS] [[-c FILE] [POOL] [-- OPTION...] | ls [POOL] | unreg WORKER]",
     about=(
         "Ask the scheduler of a pool for workers now, whether or not a job waits, also "
         "where the pool is paused. They leave when they were idle for the pool's time. "
         "`ls` lists the workers of pools, and `unreg` has one leave once its jobs have "
-        "ended: by its name, its job there, or its mark."
+        "ended: by its name, its job there, or its mark. Without a pool it reads "
+        "Grain's `grain.toml`, and submits the workers that `grain up` would: a pool "
+        "that is called `grain` and asks for none by itself."
     ),
     options=OPTIONS,
     examples=(
         "grass up -n 4 uni",
         "grass up --dry uni",
+        "grass up -n 4 -c grain.toml",
         "grass up ls",
         "grass up unreg 812",
     ),
