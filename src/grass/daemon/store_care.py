@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grass.config import Home
 from grass.daemon.database_loss import refuse_lost_database, write_cluster
@@ -18,6 +19,9 @@ from grass.store.sql.dialect import Connection
 from grass.store.sqlite import backups
 from grass.store.sqlite.database_file import open_reader
 from grass.store.sqlite.sqlite_store import SqliteStore
+
+if TYPE_CHECKING:
+    from grass.store.postgres.postgres_store import PostgresStore
 
 MOVED = ".moved"
 """What is added to the name of a database that is in PostgreSQL by now."""
@@ -40,8 +44,7 @@ def _to_postgres(home: Home, url: str) -> dict[str, int]:
     path = Path(home.database)
     if not path.exists():
         raise NotFound(f"there is no database {path}")
-    with contextlib.closing(in_postgres(url)) as target:
-        target.claim()
+    with _without_leader(url) as target:
         from grass.store.moving import to_postgres
 
         # Brings it to the schema of this version.
@@ -55,13 +58,24 @@ def _to_file(home: Home, url: str) -> dict[str, int]:
     path = Path(home.database)
     if path.exists():
         raise Refused(f"{path} is there already", "move it away first")
-    with contextlib.closing(in_postgres(url)) as source:
-        source.claim()
+    with _without_leader(url) as source:
         from grass.store.moving import to_sqlite
 
         done = to_sqlite(source, path, _reached)
         write_cluster(home, source.cluster())
     return {table: one.rows for table, one in done.items()}
+
+
+@contextlib.contextmanager
+def _without_leader(url: str) -> Iterator["PostgresStore"]:
+    """Open a database that no broker uses."""
+    with contextlib.closing(in_postgres(url)) as store:
+        if store.lease().remaining_s > 0 or not store.lock_out_others():
+            raise Refused(
+                f"a broker uses the database {store.address.shown}",
+                "stop all of its brokers first",
+            )
+        yield store
 
 
 def _reached(step: str) -> None:

@@ -46,8 +46,8 @@ IDLE_S = 3.0
 """A commit that stops in the middle for so long is ended by the server."""
 LOCKED_S = 20.0
 """How long a commit waits for another one."""
-CLAIM = 0x67726174
-"""The number of the lock that the broker of a database holds."""
+ALONE = 0x67726174
+"""The number of the lock of who has a database alone."""
 SHORT_S = 5.0
 """For so long after the server's disk was full, nothing is added."""
 
@@ -72,19 +72,22 @@ class PostgresStore(SqlReads):
         self._local = threading.local()
         self._writing = threading.Lock()
         """`load` runs in another thread than `commit`."""
-        self._claim: PostgresConnection | None = None
+        self._alone: PostgresConnection | None = None
         self._full: tuple[float, DiskFull] | None = None
 
     def claim(self) -> None:
         """Refuse to go on while another broker uses the database."""
-        self._claim = connect(self.address)
-        asked = f"SELECT pg_try_advisory_lock({CLAIM})"
-        (is_ours,) = self._claim.execute(asked).fetchone()
-        if not is_ours:
+        if not self.lock_out_others():
             raise Refused(
                 f"another broker uses the database {self.address.shown}",
                 "stop that one first",
             )
+
+    def lock_out_others(self) -> bool:
+        """Have the database alone as long as it is open; False: another one has it."""
+        self._alone = self._alone or connect(self.address)
+        asked = f"SELECT pg_try_advisory_lock({ALONE})"
+        return bool(self._alone.execute(asked).fetchone()[0])
 
     def commit(self, changes: Changes, epoch: int = 0) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
@@ -228,11 +231,6 @@ class PostgresStore(SqlReads):
         finally:
             db.close()
 
-    def cluster(self) -> str:
-        """Return the name of the cluster whose state this is."""
-        meta = self._read(lambda db: dict(db.execute(self._sql["load_meta"])))
-        return str(meta["cluster"])
-
     def release(self) -> None:
         """Close the connection of this thread, which reads no more."""
         self._readers.release()
@@ -243,8 +241,8 @@ class PostgresStore(SqlReads):
         self._readers.close()
         self._leading.close()
         self._blobs.close()
-        if self._claim is not None:
-            self._claim.close()
+        if self._alone is not None:
+            self._alone.close()
 
     def _read(
         self, query: Callable[[Connection], T], selections: Sequence[Selection] = ()

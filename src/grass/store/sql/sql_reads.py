@@ -151,6 +151,12 @@ class SqlReads(ABC):
         wanted = (after, job, kinds)
         return self._read(lambda db: job_queries.events(db, self._sql, wanted, limit))
 
+    def cluster(self) -> str:
+        """Return the name of the cluster, which was made with the database."""
+        return self._read(
+            lambda db: str(dict(db.execute(self._sql["load_meta"]))["cluster"])
+        )
+
     def last_event(self) -> int:
         """Give the number of the journal's last line."""
         statement = self._sql["last_event"]
