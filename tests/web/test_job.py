@@ -54,6 +54,7 @@ def test_it_runs_again_with_changes(look: Look, box: GrassHome) -> None:
     page = look(box, f"/jobs/{job}")
     expect(page.get_by_text("failed", exact=True).first).to_be_visible()
     menu(page, "Rerun with changes")
+    expect(page.get_by_role("dialog").get_by_label("Command")).to_be_focused()
     expect(page.get_by_label("Command", exact=True)).to_have_value("false")
     expect(page.get_by_label("Request", exact=True)).to_have_value("{cpu:1}")
     page.get_by_label("Command", exact=True).fill("true")

@@ -224,6 +224,10 @@ def test_keys_move_select_act_and_open(jobs: Page, box: GrassHome) -> None:
     for key in "jjx":
         jobs.keyboard.press(key)
     expect(row(jobs, trio[1])).to_have_attribute("aria-selected", "true")
+    jobs.keyboard.press(".")
+    bar = jobs.get_by_role("toolbar", name="selected jobs")
+    expect(bar.get_by_role("button", name="Cancel", exact=True)).to_be_focused()
+    row(jobs, trio[1]).focus()
     jobs.keyboard.press("Escape")
     expect(row(jobs, trio[1])).to_have_attribute("aria-selected", "false")
     jobs.keyboard.press(".")

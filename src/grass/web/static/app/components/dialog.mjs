@@ -11,6 +11,8 @@ export function Dialog({ title, onClose, children, wide = false }) {
   useLayoutEffect(() => {
     const before = document.activeElement;
     element.current?.showModal();
+    // The browser itself begins with the button that closes it.
+    if (!element.current?.querySelector("[autofocus]")) firstField(element.current)?.focus();
     return () => {
       if (before instanceof HTMLElement) before.focus();
     };
@@ -32,6 +34,11 @@ export function Dialog({ title, onClose, children, wide = false }) {
       </div>
     </dialog>
   `;
+}
+
+/** The first field that is to be filled in. @param {Element | null} dialog @returns {HTMLElement | null} */
+function firstField(dialog) {
+  return dialog?.querySelector("input:not([type=checkbox]), textarea, select") ?? null;
 }
 
 /**

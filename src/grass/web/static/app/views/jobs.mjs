@@ -76,9 +76,13 @@ export default function Jobs() {
   `;
 }
 
-/** The menu of what is selected, else of the row with the cursor. @param {Set<string | number>} selected */
+/** What can be done to those that are selected, else the menu of the row with the cursor. @param {Set<string | number>} selected */
 function rowMenu(selected) {
-  return (/** @type {Job} */ job) => pressMenu(selected.size ? ".bulk" : `tr[data-key="${job.id}"]`);
+  return (/** @type {Job} */ job) => {
+    if (!selected.size) return pressMenu(`tr[data-key="${job.id}"]`);
+    const first = document.querySelector(".bulk-verbs button");
+    if (first instanceof HTMLElement) first.focus();
+  };
 }
 
 /** @param {Job[]} jobs */

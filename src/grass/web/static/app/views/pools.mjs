@@ -7,8 +7,8 @@ import { html } from "../ui.mjs";
 /** @typedef {import("../documents.mjs").Pool} Pool */
 /** @typedef {import("../documents.mjs").Pilot} Pilot */
 
-/** @param {{pools: Pool[]}} props */
-export function Pools({ pools }) {
+/** @param {{pools?: Pool[]}} props a broker of an older version has none */
+export function Pools({ pools = [] }) {
   if (pools.length === 0) return null;
   return html`
     <section aria-labelledby="pools-head">
