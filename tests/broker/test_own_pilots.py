@@ -128,6 +128,17 @@ def test_a_job_runs_on_its_own_pilot_and_no_other_job_does(
     assert broker.running() == []
 
 
+def test_a_pilots_token_ends_soon_after_the_pilot(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.SHARED)
+    broker.enqueue(pool="uni")
+    (pilot,) = pilots(broker)
+    come(broker, pilot)
+    token = broker.state.tokens[token_name(pilot.mark)]
+    assert token.expires_at == broker.now_us + (7195 + 600) * 1_000_000
+
+
 def test_a_pilot_leaves_at_once_when_its_job_is_gone(
     pool_of: Callable[..., Brokerage],
 ) -> None:

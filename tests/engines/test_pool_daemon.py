@@ -16,6 +16,7 @@ import pytest
 from grass.keeper import crash_points
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S, until
+from tests.support.processes import alive
 from tests.support.slurm import SlurmCluster, free_ports
 
 Document = dict[str, Any]
@@ -103,6 +104,11 @@ def test_a_token_is_in_a_private_file_and_nowhere_else(
     )
     files = [one for one in folder.iterdir() if one.suffix != ".out"]
     (token,) = [json.loads(one.read_text())["known"][0]["token"] for one in files]
+    tokens = json.loads(home.ok("token", "list", "--json"))["tokens"]
+    (listed,) = [one for one in tokens if one["name"].startswith("pilot-")]
+    assert listed["role"] == "worker"
+    life = datetime.fromisoformat(listed["expires_at"]) - datetime.now(UTC)
+    assert life.days < 7
     assert [stat.S_IMODE(one.stat().st_mode) for one in files] == [0o600]
     script = slurm_cluster.run("scontrol", "write", "batch_script", number, "-")
     told = slurm_cluster.run("scontrol", "-o", "show", "job", number)
@@ -233,6 +239,19 @@ def test_what_waits_in_slurm_is_told_in_its_words(
         "the worker's log is not shown",
         lambda text: "worker.connected" in text or "link" in text,
     )
+
+
+def test_no_job_outlives_the_slurm_job_of_its_worker(
+    home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str], folder: Path
+) -> None:
+    add()
+    told = folder / "pid"
+    line = f"(setsid sleep 600 & echo $!) > {told}.new; mv {told}.new {told}; sleep 600"
+    home.enqueue("sh", "-c", line)
+    until(told.exists, "the job does not start")
+    (number,) = slurm_jobs(slurm_cluster, folder, "R")
+    slurm_cluster.run("scancel", number)
+    until(lambda: not alive(int(told.read_text())), "a process of the job lives on")
 
 
 def test_a_broker_killed_after_sbatch_finds_its_pilot_again(

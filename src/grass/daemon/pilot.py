@@ -3,8 +3,14 @@
 It is run as a file, with the path of another one that holds a token, which is removed
 once it was read. The home of the worker is a new folder on this host, as a state
 directory does not belong on a network file system; it is removed at the end.
+
+An engine may not find the processes of jobs, which are in sessions of their own. So
+this program adopts what its worker leaves, and ends it when the worker has ended: jobs
+do not outlive what the engine has lent.
 """
 
+import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -26,6 +32,10 @@ STOP = ".stop"
 """Ends the name of a file beside the token's that tells a pilot to end itself."""
 BEGAN, ENDED = ".began", ".ended"
 """Ends of names of notes for a broker that cannot ask the engine."""
+GRACE_S = 20.0
+"""So long jobs have to end when the engine ends this one; Slurm usually gives 30 s."""
+_ADOPT = 36
+"""PR_SET_CHILD_SUBREAPER of `prctl`."""
 _LOOK_S = 2
 _ASK_LIMIT_S = 5
 _CLOCK = (86400, 3600, 60, 1)
@@ -39,10 +49,12 @@ def main(path: str) -> int:
         _write(path + BEGAN, str(time.time() + told["time_limit_s"]))
     os.unlink(path)
     home = tempfile.mkdtemp(prefix="grass-pilot-")
+    ctypes.CDLL(None, use_errno=True).prctl(_ADOPT, 1, 0, 0, 0)
     try:
         _write(os.path.join(home, "brokers.json"), json.dumps(told["known"]))
         return _run(home, told, path + STOP)
     finally:
+        end_rest(GRACE_S)
         shutil.rmtree(home, ignore_errors=True)
         if told.get("notes"):
             _write(path + ENDED, "")
@@ -79,6 +91,43 @@ def _wait(process: "subprocess.Popen[bytes]", stop_file: str) -> int:
         except subprocess.TimeoutExpired:
             if os.path.exists(stop_file):
                 process.terminate()
+
+
+def end_rest(grace_s: float) -> None:
+    """End the jobs that the worker left, and then their keeper."""
+    deadline = time.monotonic() + grace_s
+    _signal(_jobs(), signal.SIGTERM)
+    while _jobs() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    while left := [*_children_of(os.getpid()), *_jobs()]:
+        _signal(left, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.02)
+
+
+def _jobs() -> list[int]:
+    """Return what is below this process but for its children: daemon and keeper."""
+    found, level = [], _children_of(os.getpid())
+    while level := [one for pid in level for one in _children_of(pid)]:
+        found += level
+    return found
+
+
+def _children_of(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return found
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _allotted(told: dict[str, Any]) -> str:

@@ -35,8 +35,8 @@ log = EventLog(__name__)
 POLL_S = 10.0
 SOON_S = 1.0
 """So long after a submit or a cancel the engine is asked what became of it."""
-TOKEN_US = 30 * 86_400 * 1_000_000
-"""A token ends with its pilot, and after so long in any case."""
+TOKEN_US = 7 * 86_400 * 1_000_000
+"""So long a pilot may wait in its engine; when it comes, its token gets its end."""
 WORKER_ROLE = "worker"
 _NO_MARK = "MARK"
 

@@ -28,6 +28,8 @@ from grass.scheduler.pilot_terms import PilotTerms
 
 _MARK_DIGITS = 24
 _SECOND_US = 1_000_000
+TOKEN_REST_US = 600 * _SECOND_US
+"""So long a pilot's token counts after the engine has ended it."""
 _TOKEN = "pilot-"  # noqa: S105 -- the beginning of its name
 
 
@@ -105,6 +107,15 @@ def _set_terms(state: State, pilot: Pilot, worker: Worker, now_s: float) -> None
         bound=pilot.job is not None,
     )
     state.scheduler.set_terms(worker.id, terms)
+    _limit_token(state, pilot)
+
+
+def _limit_token(state: State, pilot: Pilot) -> None:
+    """Let the token of a pilot end soon after the pilot."""
+    token = state.tokens.get(token_name(pilot.mark))
+    if token is not None and pilot.ends_at is not None:
+        token.expires_at = pilot.ends_at + TOKEN_REST_US
+        state.batch.changes.tokens[token.name] = token
 
 
 def _is_needed(state: State, pilot: Pilot, worker: str) -> bool:
