@@ -17,6 +17,7 @@ from benchmarks.memory import memory
 from benchmarks.million import million
 from benchmarks.page import page
 from benchmarks.placement import placement
+from benchmarks.pools import pools
 from benchmarks.postgres import postgres
 from benchmarks.queues import queues
 from benchmarks.remote import remote
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "history": history,
     "postgres": postgres,
     "page": page,
+    "pools": pools,
     "tasks": tasks,
     "task-arrays": task_arrays,
     "task-memory": task_memory,

@@ -20,6 +20,8 @@ class Sizes:
     few_jobs: int = 10_000
     many_jobs: int = 300_000
     remote_jobs: int = 5_000
+    pool_jobs: int = 500
+    pool_starts: int = 20
     fleet: int = 200
     output_bytes: int = 1 << 30
     output_jobs: int = 1_000
@@ -68,6 +70,8 @@ QUICK = Sizes(
     few_jobs=1_000,
     many_jobs=10_000,
     remote_jobs=300,
+    pool_jobs=60,
+    pool_starts=3,
     fleet=20,
     output_bytes=1 << 26,
     output_jobs=200,
