@@ -243,7 +243,7 @@ def test_a_time_limit_ends_a_task(backend: str) -> None:
     async def main() -> None:
         await grain.exec1(Cores(1) & WTime(T=0.05), anyio.sleep_forever)
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"`sleep_forever` took longer than 0\.05 s"):
         grain.run_combine(main, [], Cores(1), backend=backend)
 
 

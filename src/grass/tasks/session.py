@@ -391,7 +391,8 @@ class Session:
 async def _limited(task: Task, function: Callable[..., Any]) -> Any:  # noqa: ANN401
     assert task.limit is not None
     began = time.monotonic()
-    with anyio.fail_after(task.limit_s):
+    with anyio.move_on_after(task.limit_s):
         value = await function(*task.args, **(task.more or {}))
-    task.limit.note_run(time.monotonic() - began)
-    return value
+        task.limit.note_run(time.monotonic() - began)
+        return value
+    raise task.overtime()

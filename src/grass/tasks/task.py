@@ -153,6 +153,10 @@ class Task:
         """What it is called in messages."""
         return self.options.name or name_of(self.function)
 
+    def overtime(self) -> TimeoutError:
+        """Return the error of a task that has reached its limit."""
+        return TimeoutError(f"`{self.name}` took longer than {self.limit_s:g} s")
+
     def may_run_again(self, *, failed_by_itself: bool) -> bool:
         """Tell whether it is tried once more."""
         if not self.options.reschedule or self.tries >= TRIES:

@@ -283,8 +283,7 @@ class Children:
             task, passed_s = child.sent[0], now - child.head_at
             limit_s = task.limit_s if child.is_ready else None
             if limit_s is not None and passed_s > limit_s:
-                limit = f"{limit_s:g} s"
-                child.kill(TimeoutError(f"`{task.name}` took longer than {limit}"))
+                child.kill(task.overtime())
             elif len(child.sent) > 1 and passed_s > _LONG_S:
                 self._take_back(child)
             is_needed |= task.limit_s is not None or len(child.sent) > 1

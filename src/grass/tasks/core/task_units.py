@@ -99,7 +99,7 @@ class TaskUnits:
             asked = request_text(ask.request)
             raise NeverFits(
                 f"{asked} is more than this program has: {self.text()}",
-                "ask for less, or name more in `rpw` of `run_combine`",
+                "ask for less, or name more in `rpw`",
             )
         return ask
 
@@ -113,7 +113,7 @@ class TaskUnits:
         if parts and not self._untouched.request(asked):
             raise NeverFits(
                 f"{asked!r} is more than this program has: {self._untouched!r}",
-                "name all there is of it in `rpw` of `run_combine`",
+                "name all there is of it in `rpw`",
             )
         return self._checked(Ask(counted(res), asked, priority))
 
