@@ -107,6 +107,7 @@ WAYS = {
     "POST /web": Way("open_web", (None, 0), "web --no-open --port 0"),
     "DELETE /web": Way("close_web", (), "web --stop"),
     "POST /daemon/stop": Way("stop", (), "stop"),
+    "GET /brokers": Way("brokers", (), "brokers"),
     "GET /pools": Way("pools", (), "pool show"),
     "POST /pools": Way(
         "add_pool", ({},), "pool add x --slurm --time 1h --max-workers 1", 5

@@ -19,6 +19,10 @@ BROKER_VARIABLE = "GRASS_BROKER"
 LOCAL = "local"
 """The word for this machine's own daemon, where a broker's address may stand."""
 CONFIG_NAME = "config.toml"
+OWN_HEADER = "Grass-Own"
+"""Of a request to a daemon about itself, whichever broker leads."""
+KEY_FILE = "broker.key"
+"""The brokers' private key, in the state directory."""
 API_PREFIX = "/api/v1"
 """Every path of the API begins with it."""
 
@@ -59,6 +63,7 @@ class Home:
         self.log = os.path.join(folder, "daemon.log")
         self.worker_id = os.path.join(folder, "worker-id")
         self.brokers = os.path.join(folder, "brokers.json")
+        self.own_cluster = os.path.join(folder, "own-cluster.json")
         self.brokers_lock = os.path.join(folder, "brokers.lock")
         self.options = os.path.join(folder, "daemon-options.json")
         self.web = os.path.join(folder, "web.json")

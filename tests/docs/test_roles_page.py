@@ -15,6 +15,7 @@ NEEDS: dict[str, tuple[Right, Right | None]] = {
     "steer": (Right.OPERATE, None),
     "administer": (Right.ADMIN, None),
     "work": (Right.WORK, None),
+    "lead": (Right.LEAD, None),
 }
 """The rows, and what each needs: a right, and one that is enough for one's own."""
 IN_WORDS = {(Right.READ, Right.WORK)}

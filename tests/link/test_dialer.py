@@ -206,10 +206,10 @@ def recorded_tries(
     tries: asyncio.Queue[connect.ResolvedAddress] = asyncio.Queue()
 
     async def noted(
-        place: connect.ResolvedAddress, credential: connect.Credential
+        place: connect.ResolvedAddress, credential: connect.Credential, limit_s: float
     ) -> ClientConnection:
         tries.put_nowait(place)
-        return await connect.open_websocket(place, credential)
+        return await connect.open_websocket(place, credential, limit_s)
 
     monkeypatch.setattr(dialer, "open_websocket", noted)
     return tries

@@ -296,6 +296,10 @@ class MemoryStore:
             ]
             return found[:limit]
 
+    def cluster(self) -> str:
+        """Return the name of the cluster."""
+        return self.disk.meta["cluster"]
+
     def last_event(self) -> int:
         """Return the number of the journal's last event."""
         return self.disk.events[-1].seq if self.disk.events else 0

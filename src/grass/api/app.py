@@ -59,11 +59,14 @@ from grass.config import API_PREFIX
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
+from grass.queries.broker_documents import BrokersReply
 from grass.queries.documents import json_bytes
 from grass.queries.output.output_lines import LinesReply
 from grass.queries.output.output_search import SearchReply
 from grass.queries.timeline_documents import TimelineReply
 
+BROKERS_HEADER = "grass-brokers"
+"""Where the brokers of the cluster are, the leader first; only if there are several."""
 VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
 """In bytes: room for a million ids, or an environment."""
@@ -138,6 +141,7 @@ ENDPOINTS = [
     Endpoint("POST", "/web", ADMIN, web.open_, request_bodies.WebBody, documents.WebReply),  # noqa: E501
     Endpoint("DELETE", "/web", ADMIN, web.close, None, DONE),
     Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, request_bodies.StopBody, DONE),  # noqa: E501
+    Endpoint("GET", "/brokers", READ, cluster.brokers, None, BrokersReply),
     Endpoint("GET", "/pools", READ, pools.page, None, documents.PoolsReply),
     Endpoint("POST", "/pools", ADMIN, pools.add, request_bodies.PoolBody, DONE),
     Endpoint("POST", "/pools/script", ADMIN, pools.preview, request_bodies.PoolBody, documents.ScriptReply),  # noqa: E501
@@ -165,10 +169,19 @@ class Application(Starlette):
 
         async def send_with_version(message: Message) -> None:
             if message["type"] == "http.response.start" and is_identified(scope):
-                MutableHeaders(scope=message)[VERSION_HEADER] = version
+                headers = MutableHeaders(scope=message)
+                headers[VERSION_HEADER] = version
+                if brokers := self._brokers():
+                    headers[BROKERS_HEADER] = ",".join(brokers)
             await send(message)
 
         await super().__call__(scope, receive, send_with_version)
+
+    def _brokers(self) -> tuple[str, ...]:
+        """Return where the cluster's brokers are, if it has several."""
+        context = self.state.context
+        lead = context.broker.lead if isinstance(context, Context) else None
+        return () if lead is None else lead.addresses()
 
 
 def application(context: Context) -> Application:

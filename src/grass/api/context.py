@@ -25,6 +25,15 @@ class TcpEndpoint(NamedTuple):
     pin: str
 
 
+class StandbyOffer(NamedTuple):
+    """What a machine gets that joins as a standby."""
+
+    key: Callable[[], str]
+    """Reads the brokers' key, as text."""
+    store: str
+    """The database, without a password."""
+
+
 class WebLink(NamedTuple):
     """Where a browser finds the dashboard."""
 
@@ -69,6 +78,8 @@ class Context(NamedTuple):
     """Checks the daemon's machine; None: nothing does."""
     pools: PoolRunner | None = None
     """Asks engines for workers; None: nothing does."""
+    standby: StandbyOffer | None = None
+    """For machines that join as a standby; None: the broker has its store alone."""
 
 
 def context_of(request: HTTPConnection) -> Context:

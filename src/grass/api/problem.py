@@ -4,7 +4,7 @@ import json
 
 from starlette.responses import Response
 
-from grass.errors import GrassError
+from grass.errors import GrassError, LeadLost
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -23,4 +23,6 @@ def problem_response(error: GrassError) -> Response:
         body["field"] = error.field
     if error.job is not None:
         body["job"] = error.job
+    if isinstance(error, LeadLost) and error.leader:
+        body["leader"] = error.leader
     return Response(json.dumps(body), status_code=error.status, media_type=MEDIA_TYPE)

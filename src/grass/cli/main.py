@@ -57,6 +57,7 @@ COMMANDS = {
     "pool": "have a cluster's scheduler start workers",
     "up": "ask a pool for workers by hand",
     "token": "let machines join, list and revoke tokens",
+    "brokers": "list the brokers of the cluster, and which leads",
     "join": "join the broker of another machine",
     "leave": "forget the broker that was joined",
     "start": "start the daemon in the background",

@@ -7,6 +7,9 @@ machine has joined, or else this machine's own daemon, which may have to be star
 to `RECONNECT_S` after the connection broke: reading changes nothing, and an enqueue
 carries a key by which the daemon recognises it. Any other call is sent once. A daemon
 that was never reached is not waited for, nor one that `grass stop` has stopped.
+
+Where a cluster has several brokers, one that does not lead answers with who does, and
+has done nothing: any call is sent there, or again once somebody leads.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import time
 from grass.client.connection import Broken, HttpConnection, open_connection
 from grass.client.json_codec import query
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
-from grass.errors import NoAnswer, NoBroker, NoDaemon, Stopping
+from grass.errors import LeadLost, NoAnswer, NoBroker, NoDaemon, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 RECONNECT_S = 30.0
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
+_LEADER_PAUSE_S = 0.25
+"""How long to wait before a broker is asked again who leads."""
 _PAGE = 1000
 
 
@@ -61,7 +66,7 @@ class BrokerSession:
         self.daemon_version: str | None = None
         """The version of the daemon that answered last."""
         self._asked = broker
-        self._route = _route(self.home, broker)
+        self._route = self._first_route = _route(self.home, broker)
         self._may_start = may_start
         self._connection: HttpConnection | None = None
         self._was_connected = False
@@ -222,24 +227,56 @@ class BrokerSession:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _send(self, send: Callable[[HttpConnection], T]) -> T:
-        connection = self._connected()
-        try:
-            return send(connection)
-        except Broken:
-            self.close()
-            raise
-        except Stopping:
-            # The daemon that comes after it is to be asked.
-            self.close()
-            raise Broken("the daemon is stopping") from None
-        finally:
-            self._note_version(connection)
+        deadline = 0.0
+        while True:
+            try:
+                connection = self._connected()
+            except NoBroker:
+                # A leader that was named may be gone: the others know, or soon will.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_LEADER_PAUSE_S)
+                continue
+            try:
+                return send(connection)
+            except Broken:
+                self._leave()
+                raise
+            except Stopping:
+                # The daemon that comes after it is to be asked.
+                self._leave()
+                raise Broken("the daemon is stopping") from None
+            except LeadLost as lost:
+                deadline = deadline or time.monotonic() + RECONNECT_S
+                if time.monotonic() > deadline or self._asked == LOCAL:
+                    raise
+                self._follow(lost.leader)
+            finally:
+                self._note_version(connection)
+
+    def _leave(self) -> None:
+        """Close the connection; the next one is to any broker of the cluster."""
+        self.close()
+        self._route = self._first_route
+
+    def _follow(self, leader: str) -> None:
+        """Go to the broker that leads, or wait for one to do so."""
+        at_leader = self._route is not None and self._route.leads_to(leader)
+        self._leave()
+        if leader and not at_leader:
+            from grass.client.tls_connection import route_to_leader
+
+            self._route = route_to_leader(self.home, leader)
+        else:
+            time.sleep(_LEADER_PAUSE_S)
 
     def _connected(self) -> HttpConnection:
         if self._connection is not None and not self._connection.is_ready():
             self.close()
         if self._connection is None:
             self._connection = self._opened()
+            if self._asked == LOCAL:
+                self._connection.ask_this_daemon()
             self._was_connected = True
             if self._outage is not None:
                 self._connection.tell = self._outage.tell
@@ -247,6 +284,13 @@ class BrokerSession:
         return self._connection
 
     def _opened(self) -> HttpConnection:
+        try:
+            return self._open()
+        except NoBroker:
+            self._route = self._first_route
+            raise
+
+    def _open(self) -> HttpConnection:
         if self._route is not None:
             open_route = self._route.open
             connection = open_route(self._note_outage)
@@ -283,6 +327,11 @@ class BrokerSession:
         if version is not None:
             self.daemon_version = BrokerSession.heard_version = version
             BrokerSession.heard_from = self.peer
+        brokers = connection.headers.get("grass-brokers")
+        if brokers is not None and self._route is not None:
+            from grass.client.tls_connection import note_brokers
+
+            note_brokers(self.home, connection, brokers)
 
     def _interrupted(self) -> NoDaemon:
         return NoDaemon(

@@ -79,6 +79,10 @@ class ClusterClient(BrokerSession):
         """Read the workers: address, capacity, when they were last connected."""
         return self.read("/workers")
 
+    def brokers(self) -> Document:
+        """Read the brokers of the cluster: who leads, and who stands by."""
+        return self.read("/brokers")
+
     def timeline(self, since_s: float, *, worker: str | None = None) -> Document:
         """Read who held which units since so many seconds ago: lanes, bars, totals."""
         begin = time.gmtime(max(0, time.time() - since_s))
@@ -180,9 +184,20 @@ class ClusterClient(BrokerSession):
         """Have the workers of a pool leave, and forget it."""
         return self.write("DELETE", f"/pools/{quoted(name)}")
 
-    def join(self, code: str, name: str, worker: str, instance: str) -> Document:
+    def join(
+        self,
+        code: str,
+        name: str,
+        worker: str,
+        instance: str,
+        *,
+        standby: bool = False,
+    ) -> Document:
         """Exchange a code for a token of this machine's own; done twice, it renews."""
-        body = {"code": code, "name": name, "worker": worker, "instance": instance}
+        body: dict[str, object] = {"code": code, "name": name, "worker": worker}
+        body["instance"] = instance
+        if standby:
+            body["standby"] = True
         return self.idempotent("POST", "/join", body)
 
     def session(self) -> Document:

@@ -14,10 +14,11 @@ import os
 import sys
 
 from grass.client.json_codec import decoded, encoded
-from grass.config import API_PREFIX
+from grass.config import API_PREFIX, OWN_HEADER
 from grass.errors import (
     Forbidden,
     GrassError,
+    LeadLost,
     NoAnswer,
     ProtocolError,
     error_classes,
@@ -86,6 +87,10 @@ class HttpConnection:
             self._channel.shutdown(_socket.SHUT_RDWR)
         except OSError:
             """It has ended by itself."""
+
+    def ask_this_daemon(self) -> None:
+        """Have a daemon whose broker stands by answer for itself, as far as it can."""
+        self._fields += f"{OWN_HEADER}: 1\r\n"
 
     def is_ready(self) -> bool:
         """Tell whether another request can be sent.
@@ -321,6 +326,8 @@ def problem_of(status: int, body: bytes) -> GrassError:
         kind = error_classes().get(document["code"], GrassError)
         error = kind(document["detail"], document.get("hint", ""))
         error.field, error.job = document.get("field", ""), document.get("job")
+        if isinstance(error, LeadLost):
+            error.leader = str(document.get("leader", ""))
     except (ValueError, KeyError, TypeError):
         return ProtocolError(f"the daemon answered with status {status}")
     return error

@@ -1,9 +1,11 @@
 """The brokers that this machine has joined, each with the token it got there.
 
 One file in the state directory, which only its owner may read, the last joined broker
-first. A broker is known by its pin, the hash of its public key: its addresses are only
-hints of where it may be found. The file is changed under a lock, after it was read
-anew, and replaced whole, so that neither a crash nor a second caller leaves half of it.
+first. Another one has the cluster that this machine's own broker is of, where several
+share a database: there it calls whichever of them leads. A broker is known by its pin,
+the hash of its public key: its addresses are only hints of where it may be found. A
+file is changed under a lock, after it was read anew, and replaced whole, so that
+neither a crash nor a second caller leaves half of it.
 """
 
 from __future__ import annotations
@@ -52,16 +54,20 @@ class JoinedBroker(NamedTuple):
 class Credentials:
     """The content of the file, and changes of it."""
 
-    def __init__(self, home: Home, known: Sequence[JoinedBroker]) -> None:
+    def __init__(
+        self, home: Home, known: Sequence[JoinedBroker], own: Sequence[JoinedBroker]
+    ) -> None:
         """Hold what was read; `load` reads it."""
         self._home = home
         self.all = list(known)
         """Every broker that was joined, the last one first."""
+        self.own = own[0] if own else None
+        """The cluster of this machine's own broker, if it may have several."""
 
     @classmethod
     def load(cls, home: Home) -> Self:
         """Read the file; without one no broker was joined."""
-        return cls(home, _read(home.brokers))
+        return cls(home, _read(home.brokers), _read(home.own_cluster))
 
     def current(self) -> JoinedBroker | None:
         """Return the broker that commands call by default."""
@@ -69,17 +75,43 @@ class Credentials:
 
     def by_pin(self, pin: str) -> JoinedBroker | None:
         """Find a broker by the hash of its key."""
-        return next((one for one in self.all if one.pin == pin), None)
+        return next((one for one in self._everything if one.pin == pin), None)
 
     def by_address(self, address: Address) -> JoinedBroker | None:
         """Find the broker that was last seen at an address."""
-        return next((one for one in self.all if address in one.addresses), None)
+        known = self._everything
+        return next((one for one in known if address in one.addresses), None)
+
+    @property
+    def _everything(self) -> list[JoinedBroker]:
+        return self.all if self.own is None else [*self.all, self.own]
+
+    def set_own(self, known: JoinedBroker) -> None:
+        """Note the cluster of this machine's own broker."""
+        with _Lock(self._home):
+            _replace(self._home.own_cluster, [known])
+        self.own = known
+
+    def set_addresses(self, pin: str, told: Sequence[Address]) -> None:
+        """Note where the brokers of a cluster are, as one of them told."""
+        known = self.by_pin(pin)
+        if known is None or set(known.addresses) == set(told) or not told:
+            return
+        with _Lock(self._home):
+            for path in (self._home.brokers, self._home.own_cluster):
+                found = _read(path)
+                new = [
+                    one._replace(addresses=tuple(told)) if one.pin == pin else one
+                    for one in found
+                ]
+                if new != found:
+                    _replace(path, new)
 
     def add(self, known: JoinedBroker) -> JoinedBroker:
         """Note a broker that was joined, or joined again, before all others."""
         with _Lock(self._home):
             self.all = _read(self._home.brokers)
-            before = self.by_pin(known.pin)
+            before = next((one for one in self.all if one.pin == known.pin), None)
             earlier = () if before is None else before.addresses
             places = dict.fromkeys((*known.addresses, *earlier))
             added = known._replace(addresses=tuple(places))
@@ -93,8 +125,7 @@ class Credentials:
             self._write([one for one in found if one.pin != pin])
 
     def _write(self, known: list[JoinedBroker]) -> None:
-        text = encoded([_document(one) for one in known]).decode("ascii")
-        replace_private(self._home.brokers, text + "\n")
+        _replace(self._home.brokers, known)
         self.all = known
 
 
@@ -113,6 +144,11 @@ class _Lock:
 
     def __exit__(self, *_error: object) -> None:
         os.close(self._descriptor)
+
+
+def _replace(path: str, known: list[JoinedBroker]) -> None:
+    text = encoded([_document(one) for one in known]).decode("ascii")
+    replace_private(path, text + "\n")
 
 
 def _read(path: str) -> list[JoinedBroker]:

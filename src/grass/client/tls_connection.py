@@ -12,6 +12,7 @@ have. Names are resolved anew each time.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -77,6 +78,10 @@ class BrokerRoute:
         self.target = target
         """For who connects by other means than `open`."""
 
+    def leads_to(self, address: str) -> bool:
+        """Tell whether this address is the one that is tried first."""
+        return str(self.target().addresses[0]) == address
+
 
 def route(home: Home, asked: str | None, origin: str) -> BrokerRoute | None:
     """Choose the way to the broker that was asked for, or else to the joined one.
@@ -102,6 +107,17 @@ def route(home: Home, asked: str | None, origin: str) -> BrokerRoute | None:
         lambda on_wait: open_broker(addresses, Credentials.load(home), on_wait),
         lambda: BrokerTarget(addresses, _token_by_pin(Credentials.load(home))),
     )
+
+
+def route_to_leader(home: Home, leader: str) -> BrokerRoute:
+    """Return the way to the broker that leads, or to another one should it hang."""
+    first = read_address(leader)
+    known = Credentials.load(home).by_address(first)
+    others = () if known is None else known.addresses
+    places = dict.fromkeys((first, *others))
+    found = route(home, ",".join(map(str, places)), "the leader")
+    assert found is not None
+    return found
 
 
 def invited(home: Home, invitation: Invitation) -> BrokerRoute:
@@ -156,15 +172,25 @@ class TlsConnection(HttpConnection):
 
     NOTHING_THERE = ssl.SSLWantReadError
 
-    def __init__(self, channel: ssl.SSLSocket, token: str | None) -> None:
+    def __init__(self, channel: ssl.SSLSocket, token: str | None, pin: str) -> None:
         super().__init__(channel)
         self._secure, self._token = channel, token
+        self.pin = pin
+        """The key that the broker has proved."""
         if token is not None:
             self._fields += f"Authorization: Bearer {token}\r\n"
 
     def detached(self) -> tuple[ssl.SSLSocket, str | None]:
         """Hand over the socket and the token, to whom speaks another protocol."""
         return self._secure, self._token
+
+
+def note_brokers(home: Home, connection: HttpConnection, told: str) -> None:
+    """Note where the brokers of the cluster are that a connection leads to."""
+    assert isinstance(connection, TlsConnection)
+    with contextlib.suppress(GrassError, OSError):
+        addresses = [read_address(text) for text in told.split(",")]
+        Credentials.load(home).set_addresses(connection.pin, addresses)
 
 
 def _current(home: Home) -> JoinedBroker:
@@ -244,12 +270,13 @@ def _checked(
     address: Address, channel: ssl.SSLSocket, find_token: FindToken
 ) -> HttpConnection:
     try:
-        token = find_token(address, _proved_pin(address, channel))
+        pin = _proved_pin(address, channel)
+        token = find_token(address, pin)
     except GrassError:
         channel.close()
         raise
     channel.settimeout(None)
-    return TlsConnection(channel, token)
+    return TlsConnection(channel, token, pin)
 
 
 def _proved_pin(address: Address, channel: ssl.SSLSocket) -> str:

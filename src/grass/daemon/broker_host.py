@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import grass
 from grass.api.app import application
-from grass.api.context import Context
+from grass.api.context import Context, StandbyOffer
 from grass.api.server.unix_server import ApiServer, listen
 from grass.broker.shell.pruning import prune_before
 from grass.broker.shell.service import Broker
@@ -34,7 +34,7 @@ from grass.daemon.worker_setup import (
     worker_id,
 )
 from grass.devices.probe import boot_id
-from grass.errors import GrassError
+from grass.errors import GrassError, LeadLost
 from grass.event_log import EventLog
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Resync, ToBroker, ToWorker
@@ -64,11 +64,12 @@ async def host_broker(
     settings: Settings,
     broker: Broker,
     process: DaemonProcess,
+    tcp: "TcpAccess | None" = None,
 ) -> None:
     """Start all parts, report that they run, and stop them in order."""
     process.handle_signals()
     own = worker_id(home) if hosting.has_worker else ""
-    tcp = _tcp_access(home, hosting)
+    tcp = tcp or tcp_access(home, hosting)
     web = WebHost(home, hosting, broker, None if tcp is None else tcp.identity)
     pools = pool_runner(broker, None if tcp is None else tcp.endpoint)
     context = Context(
@@ -82,15 +83,16 @@ async def host_broker(
         web=web,
         findings=DoctorProcess(home).findings,
         pools=pools,
+        standby=_standby_offer(home, hosting, broker),
     )
     server = ApiServer(application(context))
     broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)
     async with notifier(settings, broker) as notifying, asyncio.TaskGroup() as group:
-        parts = [group.create_task(broker.run())]
+        parts = [group.create_task(_run_broker(broker, process))]
         parts.append(group.create_task(broker.blobs.run()))
         if own:
             parts.append(group.create_task(_run_worker(context, home, hosting)))
-            await _first_report(broker, own)
+            await _first_report(broker, own, process)
         serving = group.create_task(server.serve_on(listen(home.socket)))
         restoring = group.create_task(
             restore_files(home, server, *_database(home, hosting))
@@ -116,7 +118,29 @@ async def host_broker(
         broker.output.kept.close()
         for part in parts:
             part.cancel()
-    log.info("daemon.stopped", pid=os.getpid())
+    if process.stops:
+        log.info("daemon.stopped", pid=os.getpid())
+
+
+def _standby_offer(home: Home, hosting: Hosting, broker: Broker) -> StandbyOffer | None:
+    """Return what a standby gets; one with a key of its own cannot be given it."""
+    if broker.lead is None or hosting.cert is not None:
+        return None
+    from grass.store.postgres.address import address_of
+    from grass.tls.key_files import key_text
+
+    shown = address_of(hosting.store or "").shown
+    return StandbyOffer(lambda: key_text(home.folder), shown)
+
+
+async def _run_broker(broker: Broker, process: DaemonProcess) -> None:
+    """Run the broker; one that loses the lead ends with all that belongs to it."""
+    try:
+        await broker.run()
+    except LeadLost as lost:
+        if broker.lead is not None:
+            broker.lead.give_up(lost.message)
+        process.end_role()
 
 
 def _database(home: Home, hosting: Hosting) -> list[str]:
@@ -126,11 +150,14 @@ def _database(home: Home, hosting: Hosting) -> list[str]:
     return [home.database + end for end in ("", "-wal", "-shm")]
 
 
-async def _first_report(broker: Broker, own: str) -> None:
+async def _first_report(broker: Broker, own: str, process: DaemonProcess) -> None:
     """Wait until this machine's worker has reported its units.
 
     The wait is limited, as a daemon without its worker can still answer and be stopped.
+    Where a standby begins to lead, the other machines have waited long enough.
     """
+    if process.was_ready:
+        return
     for _ in range(MOST_REPORT_WAITS):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(broker.welcomed(own), REPORT_S)
@@ -153,7 +180,8 @@ async def _run_worker(context: Context, home: Home, hosting: Hosting) -> None:
     await with_old_results_removed(home, context.settings, agent.run())
 
 
-def _tcp_access(home: Home, hosting: Hosting) -> "TcpAccess | None":
+def tcp_access(home: Home, hosting: Hosting) -> "TcpAccess | None":
+    """Listen for other machines, if the daemon is to."""
     if hosting.bind is None:
         return None
     from grass.daemon.tcp_access import TcpAccess
@@ -165,7 +193,7 @@ async def _offer_joining(
     tcp: "TcpAccess", broker: Broker, process: DaemonProcess
 ) -> None:
     """Print the line that others join with, or log how to get one."""
-    if process.has_reader:
+    if process.has_reader and not process.was_ready:
         process.print_join_line(await tcp.join_line(broker))
     else:
         log.info("tcp.listening", address=tcp.endpoint.address, hint=JOIN_HINT)

@@ -25,6 +25,7 @@ class DaemonProcess:
         self.foreground = foreground
         self.was_ready = False
         self._stopping = asyncio.Event()
+        self._stops = False
         self.started_at = time.time_ns() // 1000
         # Nothing that is loaded from the database now is garbage.
         gc.disable()
@@ -37,14 +38,31 @@ class DaemonProcess:
 
     def stop(self) -> None:
         """Order the daemon to stop."""
+        self._stops = True
         self._stopping.set()
 
+    @property
+    def stops(self) -> bool:
+        """Whether the daemon is to stop, and not only what it hosts now."""
+        return self._stops
+
+    def end_role(self) -> None:
+        """Order what is hosted now to end: a broker begins or ceases to lead."""
+        self._stopping.set()
+
+    def begin_role(self) -> None:
+        """Host something until `end_role` or `stop`."""
+        if not self._stops:
+            self._stopping.clear()
+
     async def stopping(self) -> None:
-        """Return when the daemon is to stop."""
+        """Return when the daemon, or what it hosts now, is to stop."""
         await self._stopping.wait()
 
     def report_ready(self, home: Home) -> None:
         """Tell the starting command, and the log, that the daemon answers."""
+        if self.was_ready:
+            return
         # Objects of the start live as long as the daemon: exclude them from collection.
         gc.freeze()
         gc.enable()

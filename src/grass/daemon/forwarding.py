@@ -13,12 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+import grass
 from grass.api.access.auth import identify
 from grass.api.app import ENDPOINTS, Application, build
 from grass.api.server.cancellation import while_connected
 from grass.client.credentials import Credentials
-from grass.config import API_PREFIX
+from grass.config import API_PREFIX, OWN_HEADER
 from grass.daemon import guest_forwarding
+from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.remote_calls import WorkerDaemon, ask, path_of, read
 from grass.errors import Refused
 from grass.link.dialer import Phase
@@ -31,7 +33,7 @@ Handler = Callable[[Request], Awaitable[object]]
 
 def application(daemon: WorkerDaemon) -> Application:
     """Build the application of a worker's daemon."""
-    own = {
+    own: dict[tuple[str, str], Handler] = {
         ("GET", "/overview"): _overview,
         ("GET", "/workers"): _workers,
         ("GET", "/devices"): _workers,
@@ -43,6 +45,9 @@ def application(daemon: WorkerDaemon) -> Application:
         ("POST", "/guests/{id}/end"): guest_forwarding.end,
         ("POST", "/jobs/{id}/inner-type"): _forward,
     }
+    if daemon.refusal is not None:
+        # Its machine is one of several that the leader tells of.
+        del own["GET", "/workers"], own["GET", "/devices"]
     routes = []
     for one in ENDPOINTS:
         # The right to work covers a worker's own views and units.
@@ -79,6 +84,8 @@ async def _workers(request: Request) -> object:
 
 async def _refuse(request: Request) -> object:
     daemon: WorkerDaemon = request.app.state.context
+    if daemon.refusal is not None:
+        raise daemon.refusal()
     raise Refused(
         f"this daemon works for the broker at {daemon.broker} and has no queue itself",
         _hint(daemon),
@@ -93,26 +100,37 @@ def _hint(daemon: WorkerDaemon) -> str:
 
 
 async def _overview(request: Request) -> object:
+    """Tell of this daemon; a standby sends those on who want to see jobs."""
     daemon: WorkerDaemon = request.app.state.context
+    if daemon.refusal is not None and request.headers.get(OWN_HEADER) is None:
+        raise daemon.refusal()
     link = daemon.link_state()
+    broker = {
+        "address": daemon.broker,
+        "pin": daemon.works_for.known.pin,
+        "link": link.news,
+        "settled": link.has_result,
+        "connected": link.phase in (Phase.CONNECTED, Phase.WELCOMED),
+        "refused": link.phase is Phase.REFUSED,
+    }
+    return own_overview(daemon.process, daemon.agent.running, broker)
+
+
+def own_overview(
+    process: DaemonProcess, running: int, broker: dict[str, object]
+) -> dict[str, object]:
+    """Tell of a daemon without a queue."""
     return {
         "daemon": {
             "pid": os.getpid(),
-            "version": daemon.version,
-            "started_at": rfc3339(daemon.process.started_at),
+            "version": grass.__version__,
+            "started_at": rfc3339(process.started_at),
             "paused": False,
-            "jobs": {"running": daemon.agent.running},
+            "jobs": {"running": running},
             "output_bytes": 0,
             "last_event": 0,
             "tcp": None,
-            "broker": {
-                "address": daemon.broker,
-                "pin": daemon.works_for.known.pin,
-                "link": link.news,
-                "settled": link.has_result,
-                "connected": link.phase in (Phase.CONNECTED, Phase.WELCOMED),
-                "refused": link.phase is Phase.REFUSED,
-            },
+            "broker": broker,
         },
         "workers": [],
         "queues": [],

@@ -20,7 +20,7 @@ from grass.client.connection import Broken
 from grass.config import API_PREFIX, Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.hosting import RemoteBroker
-from grass.errors import NoBroker, UsageError
+from grass.errors import GrassError, NoBroker, UsageError
 from grass.link.dialer import DialerState
 from grass.settings import Settings
 from grass.worker.shell.agent import WorkerAgent
@@ -42,6 +42,8 @@ class WorkerDaemon(NamedTuple):
     agent: WorkerAgent
     link_state: Callable[[], DialerState]
     """The state of the link to the broker."""
+    refusal: Callable[[], GrassError] | None = None
+    """What is answered by a daemon whose own broker stands by."""
     version: str = grass.__version__
 
     @property

@@ -20,7 +20,9 @@ from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
 from grass.daemon.stores import open_store, refuse_other_cluster
 from grass.errors import GrassError, NoDatabase
 from grass.event_log import EventLog, set_up
+from grass.setting_values import SQLITE
 from grass.settings import Settings, settings_of
+from grass.store import Store
 
 log = EventLog("grass.daemon")
 
@@ -94,12 +96,31 @@ def _host(
     url = hosting.store or settings.store
     hosting = hosting._replace(store=url)
     with open_store(home, url) as (store, is_fatal):
+        if url != SQLITE:
+            _host_shared(home, hosting, settings, process, store)
+            return
         broker = Broker(store, is_fatal)
-        refuse_other_cluster(home, url, broker.state.cluster)
         write_cluster(home, broker.state.cluster)
         if not hosting.starts_jobs:
             broker.stop_starting()
         uvloop.run(host_broker(home, hosting, settings, broker, process))
+
+
+def _host_shared(
+    home: Home,
+    hosting: Hosting,
+    settings: Settings,
+    process: DaemonProcess,
+    store: Store,
+) -> None:
+    """Host a broker that shares its database with those of other machines."""
+    from grass.daemon.shared_host import SharedHost
+
+    assert hosting.store is not None
+    cluster = store.cluster()
+    refuse_other_cluster(home, hosting.store, cluster)
+    write_cluster(home, cluster)
+    uvloop.run(SharedHost(home, hosting, settings, store, process).run())
 
 
 def _first(errors: BaseExceptionGroup[Failure]) -> Failure:

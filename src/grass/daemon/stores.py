@@ -31,7 +31,7 @@ def open_store(home: Home, url: str) -> Iterator[tuple[Store, IsFatal]]:
             yield file, is_fatal
         return
     with contextlib.closing(in_postgres(url)) as shared:
-        shared.claim()
+        shared.use()
         yield shared, lambda _error: False
 
 

@@ -40,7 +40,9 @@ class TcpAccess:
 
     async def serve(self, server: ApiServer) -> None:
         """Serve until cancelled."""
-        await TcpServer(server, self.identity.context).serve(self._sockets)
+        # A broker that ceases to lead goes on listening, as another server.
+        sockets = [one.dup() for one in self._sockets]
+        await TcpServer(server, self.identity.context).serve(sockets)
 
     async def join_line(self, broker: Broker) -> str:
         """Return a line to paste on other machines; its code is valid for an hour."""

@@ -8,6 +8,7 @@ the rest (`forwarding`).
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 
 from grass.api.server.unix_server import ApiServer, listen
 from grass.client.credentials import Credentials, JoinedBroker
@@ -31,6 +32,7 @@ from grass.devices.probe import boot_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.link.dialer import HEARTBEAT_S, Dialer
+from grass.model.addresses import Address
 from grass.settings import Settings
 from grass.worker.shell.blob_files import MOST_KEPT, folder_of_boot
 
@@ -43,8 +45,13 @@ async def host_worker(
     settings: Settings,
     works_for: RemoteBroker,
     process: DaemonProcess,
+    refusal: Callable[[], GrassError] | None = None,
 ) -> None:
-    """Run the worker until the daemon is to stop; running jobs go on."""
+    """Run the worker until the daemon is to stop; running jobs go on.
+
+    `refusal` makes the answer to what is the broker's, where this daemon has one that
+    stands by.
+    """
     process.handle_signals()
     identity = worker_id(home)
     known = works_for.known
@@ -55,6 +62,7 @@ async def host_worker(
         identity,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
+    dialer.on_brokers = lambda told: _note_brokers(home, known.pin, told)
     named = with_worker_name(hosting, works_for)
     blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
     agent = await worker(home, named, identity, dialer, settings, blobs)
@@ -66,6 +74,7 @@ async def host_worker(
         process,
         agent,
         lambda: dialer.state,
+        refusal,
     )
     server = ApiServer(application(front))
     working = with_old_results_removed(home, settings, agent.run())
@@ -83,7 +92,8 @@ async def host_worker(
         await serving
         for part in parts:
             part.cancel()
-    log.info("daemon.stopped", pid=os.getpid())
+    if process.stops:
+        log.info("daemon.stopped", pid=os.getpid())
 
 
 def _token(home: Home, known: JoinedBroker) -> str:
@@ -91,6 +101,12 @@ def _token(home: Home, known: JoinedBroker) -> str:
     with contextlib.suppress(GrassError):
         known = Credentials.load(home).by_pin(known.pin) or known
     return known.token
+
+
+def _note_brokers(home: Home, pin: str, told: list[Address]) -> None:
+    """Note where the brokers are, for the next start and for commands."""
+    with contextlib.suppress(GrassError, OSError):
+        Credentials.load(home).set_addresses(pin, told)
 
 
 def _heartbeat_s(lease_s: float | None) -> float:

@@ -25,6 +25,7 @@ import grass
 from grass.errors import (
     Forbidden,
     GrassError,
+    LeadLost,
     NoBroker,
     Refused,
     Unauthorized,
@@ -85,13 +86,13 @@ async def resolve(address: Address) -> list[ResolvedAddress]:
 
 
 async def open_websocket(
-    place: ResolvedAddress, credential: Credential
+    place: ResolvedAddress, credential: Credential, limit_s: float = OPEN_S
 ) -> ClientConnection:
     """Connect to one place, check the pin, and upgrade to a WebSocket."""
     try:
-        async with asyncio.timeout(OPEN_S):
+        async with asyncio.timeout(limit_s):
             stream = await _connected(place)
-        async with asyncio.timeout(OPEN_S):
+        async with asyncio.timeout(limit_s):
             return await _upgraded(place, stream, credential)
     except TimeoutError:
         raise _unreachable(place.address, "it does not answer in time") from None
@@ -163,7 +164,11 @@ def _refusal(address: Address, response: Any) -> GrassError:  # noqa: ANN401
     """Make of an answer that is no upgrade an error that says what the broker said."""
     kinds: dict[int, type[GrassError]] = {401: Unauthorized, 403: Forbidden}
     status = response.status_code
-    detail, hint = _problem(response.body)
+    detail, hint, leader = _problem(response.body)
+    if leader is not None:
+        lost = LeadLost(f"the broker at {address} does not lead: {detail}", hint)
+        lost.leader = leader
+        return lost
     if status == 404:
         return Refused(f"what answers at {address} is no broker that workers can dial")
     if status not in kinds:
@@ -176,15 +181,20 @@ def _refusal(address: Address, response: Any) -> GrassError:  # noqa: ANN401
     )
 
 
-def _problem(body: Iterable[int]) -> tuple[str, str]:
-    """Read detail and hint of a problem document, if the body is one."""
+def _problem(body: Iterable[int]) -> tuple[str, str, str | None]:
+    """Read detail and hint of a problem document, if the body is one.
+
+    The third is where the leader is, if it is the problem that another broker leads.
+    """
     try:
         problem = json.loads(bytes(body))
     except (ValueError, RecursionError):
-        return "", ""
+        return "", "", None
     if not isinstance(problem, dict):
-        return "", ""
-    return one_line(problem.get("detail")), one_line(problem.get("hint"))
+        return "", "", None
+    leads = problem.get("code") == LeadLost.code
+    leader = one_line(problem.get("leader")) if leads else None
+    return one_line(problem.get("detail")), one_line(problem.get("hint")), leader
 
 
 def one_line(text: object) -> str:

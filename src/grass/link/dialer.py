@@ -7,6 +7,9 @@ the worker send one, the dialer itself delivers a `Resync` on each new connectio
 A heartbeat is sent every few seconds and answered; a broker that is silent is dialled
 again. The pauses between attempts grow and are jittered, so that a hundred workers do
 not come back at once; a refusal, which a person has to fix, is retried slowly.
+
+A cluster may have several brokers, of which one leads. The others name it, and are told
+apart soon: with more than one address each gets little time, and pauses stay short.
 """
 
 import asyncio
@@ -20,10 +23,11 @@ from typing import NamedTuple
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
-from grass.errors import GrassError, NoBroker, Refused
+from grass.errors import GrassError, LeadLost, NoBroker, Refused, UsageError
 from grass.event_log import EventLog
 from grass.link.connect import (
     CLOSE_S,
+    OPEN_S,
     Credential,
     ResolvedAddress,
     one_line,
@@ -32,6 +36,7 @@ from grass.link.connect import (
 )
 from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
+    Heard,
     Heartbeat,
     Hello,
     Resync,
@@ -41,7 +46,7 @@ from grass.link.messages import (
 )
 from grass.link.remote_end import LINK_SILENCE_S, REFUSED, RemoteEnd
 from grass.link.versions import version_problem
-from grass.model.addresses import Address
+from grass.model.addresses import Address, read_address
 
 log = EventLog(__name__)
 
@@ -49,6 +54,9 @@ HEARTBEAT_S = 5.0
 SHORTEST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 30.0
 LASTED_S = 10.0
+SEVERAL_HEARTBEAT_S, SEVERAL_SILENCE_S = 1.0, 4.0
+"""Where another broker may lead by then, a silent one is left sooner."""
+SEVERAL_OPEN_S, SEVERAL_PAUSE_S = 2.0, 1.0
 """After a connection that lasted so long, the pauses start over."""
 
 _POLICY_VIOLATION, _TOO_BIG = 1008, 1009
@@ -98,7 +106,10 @@ class Dialer:
         `token` returns the current token: joining again replaces it. `on_state` is
         called with the state whenever it changes.
         """
-        self._heartbeat_s = heartbeat_s or HEARTBEAT_S
+        self._usual_heartbeat_s = heartbeat_s or HEARTBEAT_S
+        self.on_brokers: Callable[[list[Address]], None] = lambda _: None
+        """Called with where the cluster's brokers are, when the leader tells of others
+        than are known."""
         if not addresses:
             raise NoBroker("no address of the broker is known", _NEXT_STEP)
         self._addresses = tuple(addresses)
@@ -161,7 +172,7 @@ class Dialer:
             try:
                 place, websocket = await self._opened()
                 reason = await self._serve(place, websocket)
-            except NoBroker as error:
+            except (NoBroker, LeadLost) as error:
                 self._set_state(Phase.AWAY, str(error))
             except GrassError as error:
                 self._set_state(Phase.REFUSED, str(error))
@@ -170,28 +181,60 @@ class Dialer:
                 self._set_state(
                     Phase.AWAY, f"the link to {place.address} ended: {reason}"
                 )
-            await asyncio.sleep(self._pauses.next())
+            pause_s = self._pauses.next()
+            if self._several:
+                pause_s = min(pause_s, SEVERAL_PAUSE_S)
+            await asyncio.sleep(pause_s)
 
     async def _opened(self) -> tuple[ResolvedAddress, ClientConnection]:
-        """Connect to the first place that works; prefer to raise a refusal."""
+        """Connect to the first place that works; prefer to raise a refusal.
+
+        A broker that does not lead names the one that does, which is tried next.
+        """
         problems: list[GrassError] = []
-        for address in sorted(self._addresses, key=self._is_new):
-            try:
-                places = await resolve(address)
-            except NoBroker as error:
-                problems.append(error)
-                continue
-            places.sort(key=lambda place: place != self._last_good)
-            for place in places:
-                try:
-                    websocket = await open_websocket(place, self._credential())
-                except GrassError as error:
-                    problems.append(error)
-                else:
-                    self._last_good = place
-                    return place, websocket
-        problems.sort(key=lambda error: isinstance(error, NoBroker))
+        untried = sorted(self._addresses, key=self._is_new)
+        tried: set[Address] = set()
+        while untried:
+            address = untried.pop(0)
+            tried.add(address)
+            found = await self._opened_at(address, problems)
+            if found is not None:
+                return found
+            leader = _leader(problems[-1])
+            if leader is not None and leader not in tried:
+                untried = [leader, *(one for one in untried if one != leader)]
+        problems.sort(key=_may_pass)
         raise problems[0]
+
+    async def _opened_at(
+        self, address: Address, problems: list[GrassError]
+    ) -> tuple[ResolvedAddress, ClientConnection] | None:
+        try:
+            places = await resolve(address)
+        except NoBroker as error:
+            problems.append(error)
+            return None
+        places.sort(key=lambda place: place != self._last_good)
+        limit_s = SEVERAL_OPEN_S if self._several else OPEN_S
+        for place in places:
+            try:
+                websocket = await open_websocket(place, self._credential(), limit_s)
+            except GrassError as error:
+                problems.append(error)
+            else:
+                self._last_good = place
+                return place, websocket
+        return None
+
+    @property
+    def _several(self) -> bool:
+        """Whether the cluster has more than one broker, as far as is known."""
+        return len(self._addresses) > 1
+
+    @property
+    def _heartbeat_s(self) -> float:
+        usual_s = self._usual_heartbeat_s
+        return min(usual_s, SEVERAL_HEARTBEAT_S) if self._several else usual_s
 
     def _credential(self) -> Credential:
         return Credential(self._pin, self._token(), self._worker)
@@ -225,15 +268,18 @@ class Dialer:
 
     async def _beat(self, end: RemoteEnd[ToBroker, ToWorker]) -> None:
         loop = asyncio.get_running_loop()
-        beat_at = loop.time() + self._heartbeat_s
+        beaten_at = loop.time()
         while True:
-            silent_at = end.heard_at + LINK_SILENCE_S
-            await asyncio.sleep(min(beat_at, silent_at) - loop.time())
-            if loop.time() >= end.heard_at + LINK_SILENCE_S:
-                end.end(f"nothing was heard for {LINK_SILENCE_S:g} s")
+            silence_s = SEVERAL_SILENCE_S if self._several else LINK_SILENCE_S
+            beat_at, silent_at = beaten_at + self._heartbeat_s, end.heard_at + silence_s
+            # Not for long: the leader may tell meanwhile that there are others.
+            left_s = min(beat_at, silent_at) - loop.time()
+            await asyncio.sleep(min(left_s, SEVERAL_HEARTBEAT_S))
+            if loop.time() >= end.heard_at + silence_s:
+                end.end(f"nothing was heard for {silence_s:g} s")
                 return
-            if loop.time() >= beat_at:
-                beat_at = loop.time() + self._heartbeat_s
+            if loop.time() >= beaten_at + self._heartbeat_s:
+                beaten_at = loop.time()
                 self.send(Heartbeat(boottime(), time.time_ns() // 1000))
 
     def _deliver(self, batch: list[ToWorker]) -> None:
@@ -244,12 +290,22 @@ class Dialer:
                     self._mismatch = problem
                     self._end.close(problem)
                     return
+            if isinstance(message, Heard) and message.brokers:
+                self._note_brokers(message.brokers)
         if self._arrived is not None:
             self._arrived(batch)
         if self._state.phase is not Phase.CONNECTED:
             return
         if any(isinstance(message, Welcome) for message in batch):
             self._set_state(Phase.WELCOMED, self._state.news)
+
+    def _note_brokers(self, told: tuple[str, ...]) -> None:
+        """Note where the brokers of the cluster are."""
+        with contextlib.suppress(UsageError):
+            addresses = [read_address(text) for text in told]
+            if set(addresses) != set(self._addresses):
+                self._addresses = tuple(addresses)
+                self.on_brokers(addresses)
 
     def _set_state(self, phase: Phase, news: str) -> None:
         before, self._state = self._state, DialerState(phase, news)
@@ -279,6 +335,19 @@ class Pauses:
         """Start over after a connection that lasted."""
         if lasted_s >= LASTED_S:
             self._pause_s = SHORTEST_PAUSE_S
+
+
+def _may_pass(error: GrassError) -> bool:
+    """Return whether no person has to fix this."""
+    return isinstance(error, NoBroker | LeadLost)
+
+
+def _leader(error: GrassError) -> Address | None:
+    """Return the address of the leader that a broker has named."""
+    if isinstance(error, LeadLost) and error.leader:
+        with contextlib.suppress(UsageError):
+            return read_address(error.leader)
+    return None
 
 
 def boottime() -> float:

@@ -258,6 +258,8 @@ class Heard(Message, tag="heard"):
     """The answer to `Heartbeat`: the lease counts from its time."""
 
     at: float
+    brokers: tuple[str, ...] = ()
+    """The addresses of the cluster's brokers, where it has several."""
 
 
 class KnownUnits(Message, tag="units"):

@@ -38,6 +38,8 @@ class Right(StrEnum):
     """Make and revoke tokens, forget workers, stop the daemon."""
     WORK = "work"
     """Run attempts, and declare views and units of the own machine."""
+    LEAD = "lead"
+    """Have the brokers' key, and be a broker of the cluster."""
 
 
 ROLES: dict[str, frozenset[Right]] = {
@@ -47,6 +49,7 @@ ROLES: dict[str, frozenset[Right]] = {
     "admin": frozenset(Right),
     "worker": frozenset({Right.WORK}),
     "machine": frozenset({Right.WORK, Right.READ, Right.SUBMIT}),
+    "broker": frozenset({Right.WORK, Right.READ, Right.SUBMIT, Right.LEAD}),
 }
 """The rights of each role; a machine that joins gets `machine` by default."""
 

@@ -29,6 +29,8 @@ class BrokerPresence(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     address: str = ""
     """Where clients and workers reach it; empty: it serves its own host only."""
+    pin: str = ""
+    """The hash of its public key, which all brokers of a cluster have in common."""
     version: str = ""
     started_at: int = 0
     lag_s: float = 0.0

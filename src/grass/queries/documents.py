@@ -269,6 +269,12 @@ class JoinedReply(msgspec.Struct):
     role: str
     token: str
     cluster: str
+    brokers: list[str] = []
+    """The addresses of the cluster's brokers, where it has several."""
+    key: str = ""
+    """The brokers' key, for a machine that joins as a standby."""
+    store: str = ""
+    """The database of the brokers, without a password, for such a machine."""
 
 
 class SessionReply(msgspec.Struct):

@@ -325,6 +325,9 @@ class Store(Protocol):
         To the events of a job belongs that of the call that added it with others.
         """
 
+    def cluster(self) -> str:
+        """Give the name of the cluster, which was made with the database."""
+
     def last_event(self) -> int:
         """Give the number of the journal's last line."""
 

@@ -24,12 +24,13 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import Certificate
 
+from grass import config
 from grass.errors import GrassError
 from grass.event_log import EventLog
 
 log = EventLog(__name__)
 
-KEY_FILE = "broker.key"
+KEY_FILE = config.KEY_FILE
 CERTIFICATE_FILE = "broker.pem"
 LASTS = timedelta(days=3650)
 RENEWED_BEFORE_S = 30 * 86400
@@ -63,6 +64,11 @@ def own_pair(folder: str, now_s: float) -> KeyPair:
     except OSError as error:
         raise GrassError(f"{error.filename}: {error.strerror}") from None
     return KeyPair(key, certificate)
+
+
+def key_text(folder: str) -> str:
+    """Return the key in a folder as text, for another broker of the cluster."""
+    return _read_private(os.path.join(folder, KEY_FILE)).decode("ascii")
 
 
 def _key_in(path: str) -> OwnKey:

@@ -1,6 +1,8 @@
 """Routes for the overview, queues, the daemon and its machine."""
 
 import asyncio
+import socket
+import time
 from functools import partial
 
 from starlette.requests import Request
@@ -30,10 +32,12 @@ from grass.broker.core.jobs import queues
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, UsageError
 from grass.model.access import Right
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.field_readers import read_fields
 from grass.model.jobs.spec import given
 from grass.model.queue import QUEUE_READERS, QueuePatch
 from grass.model.resources import check_name
+from grass.queries.broker_documents import BrokersReply, brokers_document
 from grass.queries.constraints import is_unreachable
 from grass.queries.documents import (
     ConfigReply,
@@ -144,6 +148,27 @@ async def config(request: Request) -> ConfigReply:
             if one.name.startswith("notify.") and one.value is not None:
                 one.value = HIDDEN
     return ConfigReply(shown)
+
+
+async def brokers(request: Request) -> BrokersReply:
+    """List the brokers of the cluster: which one leads, and which stand by."""
+    context = context_of(request)
+    if context.broker.lead is not None:
+        seen, lease = await context.broker.read(lambda db: (db.brokers(), db.lease()))
+        return brokers_document(seen, lease)
+    alone = BrokerPresence(
+        id=context.worker or "broker",
+        name=socket.gethostname(),
+        address="" if context.tcp is None else context.tcp.address,
+        version=context.version,
+        started_at=context.started_at,
+    )
+    lease = Lease(holder=alone.id, remaining_s=1.0, led_s=_age_s(context.started_at))
+    return brokers_document([SeenBroker(broker=alone)], lease)
+
+
+def _age_s(at_us: int) -> float:
+    return max(0.0, time.time() - at_us / 1e6)
 
 
 async def doctor(request: Request) -> JsonObject:

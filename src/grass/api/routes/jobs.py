@@ -134,9 +134,12 @@ def _enqueue_call(request: Request, body: EnqueueBody) -> Enqueue:
 
 
 async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
-    """Return the stored answer to a call with the same key, if it is an old one."""
+    """Return the stored answer to a call with the same key, if it is an old one.
+
+    Where other brokers may have led, their clocks tell nothing of what memory has.
+    """
     key = call.key
-    if key is None or is_fresh(key, time.time()):
+    if key is None or (broker.lead is None and is_fresh(key, time.time())):
         return None
     known = await broker.read(lambda db: db.call(key))
     return None if known is None else answered(known, call.actor)

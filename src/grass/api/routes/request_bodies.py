@@ -357,3 +357,5 @@ class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     worker: Short | None = None
     instance: Short | None = None
     """Which of the homes with that id it is: a home may be copied."""
+    standby: bool = False
+    """Whether it is to be a broker of the cluster as well."""

@@ -11,7 +11,7 @@ import time
 from starlette.requests import Request
 
 from grass.api.access.auth import actor, bearer, connection_of
-from grass.api.context import api_state, context_of
+from grass.api.context import Context, api_state, context_of
 from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
 from grass.broker.core.access.tokens import WRONG_CODE
@@ -19,10 +19,11 @@ from grass.broker.core.calls import Done, Enrol, RevokeToken
 from grass.broker.core.workers import registry
 from grass.broker.shell.new_secrets import new_secret, new_token_call
 from grass.broker.shell.service import Broker
-from grass.errors import Refused, Unauthorized
+from grass.errors import Forbidden, Refused, Unauthorized
 from grass.model.access import (
     DEFAULT_ROLE,
     START_CODE,
+    Right,
     Token,
     actor_of,
     hash_of,
@@ -30,6 +31,7 @@ from grass.model.access import (
     may_work,
     no_start_name,
     numbered,
+    rights_of,
     split_token,
     token_name,
     token_text,
@@ -108,6 +110,7 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     code = _code(request, body.code, network)
     if body.worker is not None and body.worker == context.worker:
         raise Refused("this machine is the broker itself", "it need not join")
+    key, store = _standby(context, code) if body.standby else ("", "")
     secret = new_secret()
     shown = bearer(request)
     call = Enrol(code.name, body.name, body.worker, hash_of(secret))
@@ -122,7 +125,31 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     _disconnect_worker(context.broker, done.name)
     drop_revoked(request)
     token = token_text(done.name, secret)
-    return JoinedReply(done.name, done.role, token, context.broker.state.cluster)
+    lead = context.broker.lead
+    return JoinedReply(
+        done.name,
+        done.role,
+        token,
+        context.broker.state.cluster,
+        brokers=[] if lead is None else list(lead.addresses()),
+        key=key,
+        store=store,
+    )
+
+
+def _standby(context: Context, code: Token) -> tuple[str, str]:
+    """Return the brokers' key and their database, for a code that is good for them."""
+    if Right.LEAD not in rights_of(code.role):
+        raise Forbidden(
+            "this code is not for a broker",
+            "`grass token new --role broker` prints a line for one",
+        )
+    if context.standby is None:
+        raise Refused(
+            "this broker shares its database with no other",
+            "start it with --store postgresql://… and --bind, and without --cert",
+        )
+    return context.standby.key(), context.standby.store
 
 
 def _disconnect_worker(broker: Broker, name: str) -> None:

@@ -311,6 +311,8 @@ class NewToken(Call[Token]):
     expires_at: int | None = None
     used_names: frozenset[str] = frozenset()
     """Names of deleted tokens that still own jobs."""
+    worker: str | None = None
+    """The only worker that may use it: that of the broker's own machine."""
 
 
 class RevokeToken(Call[Done]):

@@ -32,6 +32,7 @@ log = EventLog(__name__)
 
 ANNOUNCED_S = 2.0
 """How often a broker says that it is there."""
+NAMED_S = 86400.0
 ASKING_THREADS = 2
 """One more than is used, as a request to a database that is gone may hang."""
 
@@ -52,6 +53,20 @@ class Lead(Protocol):
     def lost_error(self) -> LeadLost:
         """Return what callers are told: where the leader is."""
 
+    def give_up(self, reason: str) -> None:
+        """Step down: a commit was refused."""
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return where the cluster's brokers are, if it has several."""
+
+    @property
+    def brokers(self) -> list[SeenBroker]:
+        """All that were announced lately."""
+
+    @property
+    def lease(self) -> Lease:
+        """Who leads, as the store told last."""
+
     async def next_epoch(self) -> int:
         """Take the next epoch; raise `LeadLost` if another broker leads."""
 
@@ -60,8 +75,7 @@ class Candidacy:
     """One broker's part in who leads, for as long as its daemon runs."""
 
     def __init__(self, store: Store, presence: BrokerPresence) -> None:
-        self.brokers: list[SeenBroker] = []
-        """All that were announced lately."""
+        self._brokers: list[SeenBroker] = []
         self._store = store
         self._presence = presence
         self._leadership = Leadership(presence.id, boottime())
@@ -79,9 +93,24 @@ class Candidacy:
         return self._presence.id
 
     @property
+    def address(self) -> str:
+        """Where this broker is reached."""
+        return self._presence.address
+
+    @property
     def epoch(self) -> int:
         """The epoch that this broker leads with; 0: it does not."""
         return self._leadership.epoch
+
+    @property
+    def leads(self) -> bool:
+        """Whether this broker has the lead, as far as it knows."""
+        return self._leadership.leads
+
+    @property
+    def brokers(self) -> list[SeenBroker]:
+        """All that were announced lately."""
+        return self._brokers
 
     @property
     def lease(self) -> Lease:
@@ -111,6 +140,17 @@ class Candidacy:
         )
         error.leader = known.address
         return error
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return where the cluster's brokers are, the leader first, if it has several.
+
+        One that was not heard for a day is not named any more.
+        """
+        known = [one for one in self._brokers if one.seen_s < NAMED_S]
+        leader = self.lease.address
+        places = [leader, *(one.broker.address for one in known)]
+        found = tuple(dict.fromkeys(place for place in places if place))
+        return found if len(found) > 1 else ()
 
     async def next_epoch(self) -> int:
         """Take the next epoch: it is not known what came of a commit."""
@@ -210,5 +250,5 @@ class Candidacy:
             self._announced_s = now_s
             with contextlib.suppress(GrassError):
                 self._store.announce(replace(me, lag_s=round(now_s - began_s, 4)))
-                self.brokers = self._store.brokers()
+                self._brokers = self._store.brokers()
         return lease

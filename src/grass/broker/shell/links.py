@@ -74,6 +74,8 @@ class Links:
         """The link a worker last said hello on, also when that has ended."""
         self._refusals: dict[str, set[str]] = {}
         self._banned: set[str] = set()
+        self.brokers: Callable[[], tuple[str, ...]] = tuple
+        """The addresses of the cluster's brokers; none where there is one."""
 
     def open(
         self,
@@ -272,7 +274,7 @@ class WorkerConnection:
             leases.renewed(state, self.worker)
             worker = state.workers[self.worker]
             registry.note_clock(worker, message.wall_at, worker.heard_at or 0)
-            self.link.send(Heard(message.at))
+            self.link.send(Heard(message.at, self._links.brokers()))
 
     def ended(self) -> None:
         """Note that the link is over."""

@@ -85,6 +85,8 @@ class Broker(JobWaits):
         self._rounds = Rounds(core or loaded(_now_us())(store), self)
         self._arrived = asyncio.Event()
         self._links = Links(self)
+        if lead is not None:
+            self._links.brokers = lead.addresses
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = Readers(store)

@@ -11,6 +11,7 @@ import sys
 import time
 from typing import NamedTuple
 
+from grass.cli.commands.standby import join_as_standby
 from grass.cli.commands.start import (
     check_refusal,
     connected_daemon,
@@ -30,13 +31,22 @@ from grass.client.credentials import Credentials, JoinedBroker
 from grass.client.json_codec import Document
 from grass.config import LOCAL, Home, has_queue, home
 from grass.daemon.hosting import forget_name, forget_remote_broker
+from grass.errors import UsageError
 from grass.model.access import Right, may_work, rights_of
-from grass.model.addresses import Invitation, read_invitation
+from grass.model.addresses import Invitation, read_address, read_invitation
 from grass.model.times import rfc3339
 
 OPTIONS = (
     Option("--name", "NAME", "what to call this machine there (default: its own name)"),
     Option("--no-start", about="leave this machine's daemon as it is"),
+    Option("--standby", about="be a second broker of the same cluster"),
+    Option(
+        "--bind", "HOST:PORT", "with --standby: where it listens (0.0.0.0, same port)"
+    ),
+    Option("--advertise", "HOST", "with --standby: the name by which others reach it"),
+    Option(
+        "--store", "URL", "with --standby: the database, if it is named otherwise here"
+    ),
     JSON,
 )
 _NO_WORKER = "this machine's daemon is no worker"
@@ -79,6 +89,11 @@ def run(words: list[str]) -> int:
     invitation = read_invitation(" ".join(rest) or _line())
     place = home()
     make(place)
+    if values.has("standby"):
+        return join_as_standby(place, invitation, values, _own_name(), _identity(place))
+    for option in ("bind", "advertise", "store"):
+        if values.has(option):
+            raise UsageError(f"--{option} goes with --standby")
     wanted = name_of(values) or last_hosting().name
     # This comes first: it may fail, and then no token must have been made. And a daemon
     # that is started once the credentials are saved is a worker of that broker already.
@@ -165,7 +180,7 @@ def _known(invitation: Invitation, told: Document) -> JoinedBroker:
         token=told["token"],
         role=told["role"],
         name=told["name"],
-        addresses=(invitation.address,),
+        addresses=(invitation.address, *map(read_address, told.get("brokers", ()))),
         cluster=told["cluster"],
         joined_at=rfc3339(time.time_ns() // 1000) or "",
     )
@@ -239,13 +254,14 @@ def _tell_where_commands_go(known: JoinedBroker) -> None:
 
 
 COMMAND = Command(
-    usage="[--name NAME] [--no-start] [--json] [HOST:PORT/PIN/CODE]",
+    usage="[--standby] [--name NAME] [--no-start] [--json] [HOST:PORT/PIN/CODE]",
     about=(
         "Join the broker of another machine, with the line that it prints when it "
         "starts, or that `grass token new` prints there. Without a line it is read "
         "from stdin. From then on commands speak to that broker; where the line's role "
         "allows it, this machine's daemon is started anew as a worker of it. Joining "
-        "again renews the token."
+        "again renews the token. With --standby, and a line of `grass token new --role "
+        "broker`, this machine becomes a second broker of that cluster."
     ),
     options=OPTIONS,
     examples=(

@@ -93,6 +93,7 @@ def start_daemon(options: Sequence[str] | None = None) -> tuple[int, bool]:
     None as options means those of the daemon before.
     """
     connection, started = start(home(), asked_for=True, options=options)
+    connection.ask_this_daemon()
     pid = int(connection.exchange("GET", "/overview")["daemon"]["pid"])
     connection.close()
     return pid, started

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from grass.keeper.core.starts import Starts
 
 LEFTOVER_GRACE_S = 2.0
-MANY = 8
-"""With so many attempts that wait for one, its exit may wait for others."""
 _PURPOSES = (
     *("kill", "leftovers", "time limit", "warning", "output", "unclear", "suspend"),
 )
@@ -165,9 +163,7 @@ class Exits:
         self._state.live -= 1
         self._cancel_timers(attempt)
         self._state.want(effects.ReleaseAttempt(attempt.id))
-        # With many behind it a daemon is not needed yet, and takes several at a time.
-        urgent = not self._starts.has_followers(attempt.id, MANY)
-        self._state.want(effects.Publish(attempt.exit_entry(), urgent))
+        self._state.want(effects.Publish(attempt.exit_entry()))
         self.unsynced.add(attempt.id)
         self._runners.finished(attempt.id, now)
         self._starts.start_followers(attempt.id)

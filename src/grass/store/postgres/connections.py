@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from grass.errors import GrassError, NoDatabase
 from grass.store.postgres.address import Address
-from grass.store.postgres.failures import cannot_open
+from grass.store.postgres.failures import cannot_open, gone
 from grass.store.sql.dialect import Cursor, Row
 
 OLDEST = 13
@@ -224,6 +224,8 @@ class ThreadConnections:
         self._address = address
         self._local = threading.local()
         self._all: list[PostgresConnection] = []
+        self._found = False
+        """Whether the database was found before."""
 
     def of_thread(self) -> PostgresConnection:
         """Return the connection of this thread, opened again if it was lost."""
@@ -231,7 +233,11 @@ class ThreadConnections:
         if known is not None and known.is_open:
             return known
         self.release()
-        self._local.connection = made = connect(self._address)
+        try:
+            made = connect(self._address)
+        except NoDatabase as error:
+            raise (gone(error, self._address) if self._found else error) from None
+        self._local.connection, self._found = made, True
         self._all.append(made)
         return made
 

@@ -52,6 +52,13 @@ def cannot_open(error: Exception, address: Address) -> NoDatabase:
     )
 
 
+def gone(error: NoDatabase, address: Address) -> NoDatabase:
+    """Return the error for a database that was open before, and is not found again."""
+    said = error.message.partition(" cannot be opened: ")[2] or error.message
+    where = f"the database {address.shown}"
+    return NoDatabase(f"{where} does not answer: {said}", "it is tried again")
+
+
 def _hint(said: str) -> str:
     if "password" in said or "authentication" in said:
         return "put the password into ~/.pgpass, or into the file that PGPASSFILE names"

@@ -75,12 +75,17 @@ class PostgresStore(SqlReads):
         self._alone: PostgresConnection | None = None
         self._full: tuple[float, DiskFull] | None = None
 
-    def claim(self) -> None:
-        """Refuse to go on while another broker uses the database."""
-        if not self.lock_out_others():
+    def use(self) -> None:
+        """Use the database beside other brokers; refuse to while somebody has it alone.
+
+        It keeps `lock_out_others` away, not another leader.
+        """
+        self._alone = self._alone or connect(self.address)
+        asked = f"SELECT pg_try_advisory_lock_shared({ALONE})"
+        if not self._alone.execute(asked).fetchone()[0]:
             raise Refused(
-                f"another broker uses the database {self.address.shown}",
-                "stop that one first",
+                f"the database {self.address.shown} is being copied or checked",
+                "wait until that is done, then start again",
             )
 
     def lock_out_others(self) -> bool:

@@ -62,11 +62,22 @@ def new(state: State, call: NewToken) -> Token:
         name = call.name or _free_name(state, wanted, taken)
     made = Token(name, call.role, call.hash, state.now_us, call.actor)
     made.is_code, made.expires_at = call.is_code, call.expires_at
+    if call.worker is not None:
+        _unbind(state, call.worker)
+        made.worker = call.worker
     _save(state, made)
     state.note_by(
         call.actor, "token-created", name=name, role=call.role, code=call.is_code
     )
     return made
+
+
+def _unbind(state: State, worker: str) -> None:
+    """Have no other token be a worker's: its machine has lost that one."""
+    other = _bound_to(state, worker)
+    if other is not None:
+        other.worker = None
+        _save(state, other)
 
 
 def revoke(state: State, call: RevokeToken) -> Done:

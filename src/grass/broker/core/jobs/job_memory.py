@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from grass.broker.core.jobs.bulk_calls import BulkCall
     from grass.broker.core.jobs.bulk_enqueue import Arrival
 
-CALLS_KEPT_US = 3_600 * 1_000_000
-"""How long a repeated call is recognised."""
+CALLS_KEPT_US = 4 * 3_600 * 1_000_000
+"""How long the store keeps a call. A repeated one is recognised for an hour, also where
+the clocks of two brokers that lead one after the other are an hour apart, or jump."""
 CALLS_AT_HAND_US = 300 * 1_000_000
 """How long it is in memory; from then on only the store knows it (`model.ids`)."""
 

@@ -1,0 +1,163 @@
+"""Hosts a broker that shares its database with others: a standby until it leads.
+
+The daemon is always one of two things, one after the other: the whole broker while it
+leads, otherwise a standby (`standby_host`), which answers with who leads and whose own
+worker works for that one. Its socket, its TCP port and its jobs stay where they are;
+jobs belong to the keeper. It leads only with what it has read after it took the lead.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import grass
+from grass.broker.core.rounds import loaded
+from grass.broker.shell.candidacy import Candidacy
+from grass.broker.shell.service import Broker
+from grass.config import Home
+from grass.daemon.broker_host import host_broker, tcp_access
+from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.hosting import Hosting
+from grass.daemon.own_cluster import note_own_cluster
+from grass.daemon.standby_host import Standby
+from grass.daemon.worker_setup import worker_id
+from grass.errors import GrassError, Refused
+from grass.event_log import EventLog
+from grass.model.brokers import BrokerPresence
+from grass.settings import Settings
+from grass.store import Store
+
+if TYPE_CHECKING:
+    from grass.daemon.tcp_access import TcpAccess
+
+log = EventLog("grass.daemon")
+
+FIRST_LOOK_S = 3.0
+"""How long a daemon that starts waits for the lead before it stands by."""
+
+
+class SharedHost:
+    """A daemon whose broker leads now and then."""
+
+    def __init__(
+        self,
+        home: Home,
+        hosting: Hosting,
+        settings: Settings,
+        store: Store,
+        process: DaemonProcess,
+    ) -> None:
+        self._home, self._hosting, self._settings = home, hosting, settings
+        self._store = store
+        self._process = process
+
+    async def run(self) -> None:
+        """Stand by and lead in turn, until the daemon is to stop."""
+        tcp = tcp_access(self._home, self._hosting)
+        async with self._candidate(tcp) as candidacy:
+            await self._first_look(candidacy)
+            while not self._process.stops:
+                if candidacy.leads:
+                    await self._lead(candidacy, tcp)
+                else:
+                    await self._stand_by(candidacy, tcp)
+
+    @contextlib.asynccontextmanager
+    async def _candidate(self, tcp: "TcpAccess | None") -> AsyncIterator[Candidacy]:
+        presence = BrokerPresence(
+            id=worker_id(self._home),
+            name=self._hosting.machine,
+            address="" if tcp is None else tcp.endpoint.address,
+            pin="" if tcp is None else tcp.endpoint.pin,
+            version=grass.__version__,
+            started_at=self._process.started_at,
+        )
+        await asyncio.to_thread(_refuse_stranger, self._store, presence)
+        candidacy = Candidacy(self._store, presence)
+        asking = asyncio.ensure_future(candidacy.run())
+        try:
+            yield candidacy
+            await candidacy.leave()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _first_look(self, candidacy: Candidacy) -> None:
+        """Wait until the database has told who leads."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_S):
+                while not candidacy.lease.holder:
+                    await candidacy.heard()
+
+    async def _stand_by(self, candidacy: Candidacy, tcp: "TcpAccess | None") -> None:
+        self._process.begin_role()
+        log.info("lead.standby", leader=candidacy.lease.address or None)
+        taken = asyncio.ensure_future(candidacy.taken())
+        taken.add_done_callback(lambda _: self._process.end_role())
+        try:
+            standby = Standby(
+                self._home, self._hosting, self._settings, self._process, candidacy
+            )
+            await standby.host(tcp)
+        finally:
+            taken.cancel()
+
+    async def _lead(
+        self,
+        candidacy: Candidacy,
+        tcp: "TcpAccess | None",
+    ) -> None:
+        """Load the state, and be the broker until the lead is lost."""
+        self._process.begin_role()
+        epoch = candidacy.epoch
+        began_s = time.monotonic()
+        try:
+            load = loaded(time.time_ns() // 1000)
+            core = await asyncio.to_thread(load, self._store)
+        except GrassError as error:
+            log.warning("lead.unreadable", error=error)
+            candidacy.give_up(str(error))
+            return
+        if not candidacy.trusts() or candidacy.epoch != epoch:
+            return
+        broker = Broker(self._store, lambda _: False, candidacy, core)
+        if not self._hosting.starts_jobs:
+            broker.stop_starting()
+        candidacy.loaded(epoch)
+        took_s = round(time.monotonic() - began_s, 3)
+        log.info("lead.taken", epoch=epoch, loaded_s=took_s)
+        lost = asyncio.ensure_future(candidacy.lost())
+        lost.add_done_callback(lambda _: self._process.end_role())
+        noting = asyncio.ensure_future(
+            note_own_cluster(self._home, self._hosting, broker, tcp)
+        )
+        try:
+            await host_broker(
+                self._home, self._hosting, self._settings, broker, self._process, tcp
+            )
+        finally:
+            lost.cancel()
+            noting.cancel()
+
+
+def _refuse_stranger(store: Store, me: BrokerPresence) -> None:
+    """Refuse a broker that machines of the cluster could not follow to.
+
+    They know its brokers by their key, and must reach them over TCP.
+    """
+    lease = store.lease()
+    if lease.remaining_s <= 0 or lease.holder == me.id:
+        return
+    seen = store.brokers()
+    leader = next((one.broker for one in seen if one.broker.id == lease.holder), None)
+    if leader is None or not me.pin or leader.pin != me.pin:
+        raise Refused(
+            f"another broker uses the database: {_words(leader)}",
+            "stop that one first, or stand by: grass join --standby HOST:PORT/PIN/CODE",
+        )
+
+
+def _words(leader: BrokerPresence | None) -> str:
+    return "" if leader is None else leader.address or leader.name

@@ -1,0 +1,144 @@
+"""Brokers that share a database: whoever dies or hangs, another one leads."""
+
+import json
+import os
+import signal
+import time
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import Document, GrassHome
+from tests.support.machines import LOOPBACK, Machine, join, new_line
+from tests.support.patience import until
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
+
+TAKEN_OVER_S = 10.0
+"""Within so long a standby must lead."""
+
+
+class Brokers(NamedTuple):
+    """A leader, a standby, and a machine that works for whichever leads."""
+
+    first: GrassHome
+    second: GrassHome
+    rack: GrassHome
+
+
+@pytest.fixture
+def brokers(machine: Machine, database: str) -> Brokers:
+    first, second = machine("first"), machine("second")
+    first.ok("start", *LOOPBACK, "--name", "one", "--store", database, "--no-worker")
+    line = new_line(first, "--role", "broker")
+    second.ok("join", "--standby", *LOOPBACK, "--name", "two", line)
+    rack = join(first, machine("rack"), "rack")
+    until(lambda: len(told(rack)["brokers"]), "two brokers are known", lambda n: n == 2)
+    until(lambda: known_places(rack), "the machine knows both", lambda n: n == 2)
+    return Brokers(first, second, rack)
+
+
+def told(home: GrassHome) -> Document:
+    found: Document = json.loads(home.ok("brokers", "--json"))
+    return found
+
+
+def known_places(home: GrassHome) -> int:
+    known = json.loads((home.folder / "brokers.json").read_text())
+    return len(known[0]["addresses"])
+
+
+def leader_of(home: GrassHome) -> str:
+    return str(next(one["name"] for one in told(home)["brokers"] if one["leads"]))
+
+
+def await_lead(home: GrassHome, name: str, since_s: float) -> None:
+    until(lambda: leader_of(home), f"{name} leads", lambda leads: leads == name)
+    assert time.monotonic() - since_s < TAKEN_OVER_S
+
+
+def test_a_standby_is_told_of_and_sends_those_on_who_ask_it(brokers: Brokers) -> None:
+    first, second, rack = brokers
+    seen = told(first)
+    assert [one["name"] for one in seen["brokers"]] == ["one", "two"]
+    assert [one["leads"] for one in seen["brokers"]] == [True, False]
+    assert seen["epoch"] == 1
+    job = second.enqueue("--", "true")
+    second.ok("wait", str(job))
+    assert "one" in second.ok("brokers")
+    place = seen["brokers"][1]["address"]
+    assert rack.ok("show", "--broker", f"{place},{place}")
+
+
+def test_what_goes_on_does_so_under_the_next_leader(
+    brokers: Brokers, gate: Fifo, news: Fifo
+) -> None:
+    first, second, rack = brokers
+    line = f"echo up > {news}; read x < {gate}; echo over; exit 7"
+    running = rack.enqueue("--worker", "rack", "--", "sh", "-c", line)
+    news.hear()
+    waiting = rack.popen("wait", str(running))
+    following = rack.popen("logs", "-f", str(running))
+    events = rack.popen("events", "-f", "--json", "-n", "1000")
+    killed = time.monotonic()
+    first.kill_daemon()
+    new = rack.enqueue("--worker", "rack", "--", "true")
+    await_lead(rack, "two", killed)
+    assert new == running + 1
+    rack.ok("wait", str(new))
+    assert time.monotonic() - killed < TAKEN_OVER_S
+    gate.tell()
+    assert waiting.wait() == 7
+    assert following.communicate()[0] == "over\n"
+    last = rack.enqueue("--worker", "rack", "--", "true")
+    rack.ok("wait", str(last))
+    total = second.client.overview()["daemon"]["last_event"]
+    assert events.stdout is not None
+    seen = [json.loads(next(iter(events.stdout)))["seq"]]
+    while seen[-1] < total:
+        seen.append(json.loads(next(iter(events.stdout)))["seq"])
+    assert seen == list(range(1, total + 1))
+    assert told(second)["epoch"] == 2
+
+
+def test_a_leader_that_hung_writes_nothing_more(brokers: Brokers) -> None:
+    first, second, rack = brokers
+    pid = first.daemon_pid()
+    assert pid is not None
+    stopped = time.monotonic()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await_lead(second, "two", stopped)
+        job = rack.enqueue("--", "true")
+        rack.ok("wait", str(job))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert first.enqueue("--", "true") == job + 1
+    until(lambda: "lead.lost" in first.log(), "the first one steps down")
+    assert leader_of(first) == "two"
+
+
+def test_a_leader_that_is_stopped_leaves_the_lead_to_a_standby(
+    brokers: Brokers,
+) -> None:
+    first, second, _ = brokers
+    stopped = time.monotonic()
+    first.ok("stop")
+    await_lead(second, "two", stopped)
+    first.ok("start")
+    assert leader_of(first) == "two"
+    second.ok("stop")
+    await_lead(first, "one", time.monotonic())
+
+
+def test_the_brokers_key_is_given_to_a_code_for_brokers_only(
+    brokers: Brokers, machine: Machine
+) -> None:
+    first, second, _ = brokers
+    refused = machine("other").run("join", "--standby", new_line(first))
+    assert refused.returncode == 5
+    assert "not for a broker" in refused.stderr
+    key = second.folder / "broker.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.read_bytes() == (first.folder / "broker.key").read_bytes()
