@@ -21,7 +21,7 @@ _FILES = {
 
 def test_the_pages_have_files() -> None:
     names = {name.partition(": ")[2] for name in _FILES}
-    assert {"uni.toml", "outside.toml", "pbs.toml", "sge.toml", "condor.toml"} <= names
+    assert {"uni.toml", "pbs.toml", "wrapped.toml", "sge.toml", "condor.toml"} <= names
 
 
 @pytest.mark.parametrize("name", _FILES)

@@ -78,6 +78,7 @@ Job Id: 13.server
     pbs = listing(
         text,
         split="Job Id: ",
+        unfold="\n\t",
         id=r"^(\S+)",
         mark=r"GRASS_MARK=(\w+)",
         state=r"job_state = (\w+)",
@@ -248,3 +249,9 @@ def test_a_command_that_leaves_a_process_behind_has_answered() -> None:
     assert answer.output == "job 7\n"
     assert time.monotonic() - begun < PATIENCE_S
     os.kill(int(answer.errors), signal.SIGKILL)
+
+
+def test_what_a_command_says_on_several_lines_is_told_on_one(folder: Path) -> None:
+    command = [sys.executable, "-c", PRINT, "no such queue:\n  gpux\n\n", "1"]
+    with pytest.raises(EngineRefusal, match=r"^no such queue:; gpux$"):
+        do(engine(submit={"command": command}).submit(wanted(folder)))

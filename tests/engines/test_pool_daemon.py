@@ -1,6 +1,5 @@
 """Pools as a user has them: a real daemon, and a real Slurm."""
 
-import getpass
 import json
 import signal
 import stat
@@ -9,31 +8,21 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from grass.keeper import crash_points
+from tests.engines.pool_home import pilots, pools, slurm_home, slurm_jobs
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S, until
 from tests.support.processes import alive
 from tests.support.slurm import SlurmCluster, free_ports
 
-Document = dict[str, Any]
-
 
 @pytest.fixture
 def home(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[GrassHome]:
-    """A broker without a worker of its own, where Slurm's commands work."""
-    made = GrassHome(tmp_path)
-    made.environment["SLURM_CONF"] = slurm_cluster.environment["SLURM_CONF"]
-    made.environment["PATH"] += ":/usr/sbin:/sbin"
-    made.ok("start", "--bind=127.0.0.1:0", "--advertise=127.0.0.1", "--no-worker")
-    yield made
-    for pool in pools(made):
-        made.ok("pool", "remove", pool["name"])
-    slurm_cluster.run("scancel", "-u", getpass.getuser())
-    made.end()
+    with slurm_home(slurm_cluster, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -43,22 +32,6 @@ def add(home: GrassHome, folder: Path) -> Callable[..., str]:
         return home.ok("pool", "add", "uni", *usual, f"--folder={folder}", *options)
 
     return add_pool
-
-
-def pools(home: GrassHome) -> list[Document]:
-    found: list[Document] = json.loads(home.ok("pool", "show", "--json"))["pools"]
-    return found
-
-
-def pilots(home: GrassHome) -> list[Document]:
-    return [pilot for pool in pools(home) for pilot in pool["pilots"]]
-
-
-def slurm_jobs(cluster: SlurmCluster, folder: Path, state: str = "all") -> list[str]:
-    """Return the pilots of this test, which run in its own folder."""
-    words = ("squeue", "-h", "-t", state, "-n", "grass-uni", "-o", "%i %Z")
-    found = (line.split() for line in cluster.run(*words).splitlines())
-    return [number for number, place in found if place == str(folder)]
 
 
 def test_jobs_run_on_workers_that_come_and_leave(

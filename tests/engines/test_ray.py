@@ -31,11 +31,12 @@ echo "end $GRASS_JOB_ID" >> {folder}/ledger
 
 
 @pytest.fixture
-def home(ray_cluster: RayCluster, tmp_path: Path) -> Iterator[GrassHome]:
+def home(ray_cluster: RayCluster, folder: Path, tmp_path: Path) -> Iterator[GrassHome]:
     """A broker without a worker of its own."""
     made = GrassHome(tmp_path)
     made.ok("start", "--bind=127.0.0.1:0", "--advertise=127.0.0.1", "--no-worker")
     yield made
+    (folder / "go").touch()
     for pool in json.loads(made.ok("pool", "show", "--json"))["pools"]:
         made.ok("pool", "remove", pool["name"])
     until(lambda: pilots(made), "a pilot stays", lambda left: not left, SETTLED_S)
@@ -86,8 +87,7 @@ def test_jobs_run_on_workers_that_ray_starts(
     home: GrassHome, pool: str, folder: Path
 ) -> None:
     jobs = begin(home, folder, 2)
-    shown = home.ok("pool", "show")
-    assert "RUNNING" in shown
+    until(lambda: home.ok("pool", "show"), "no word of Ray", lambda x: "RUNNING" in x)
     finish(home, folder, jobs)
 
 

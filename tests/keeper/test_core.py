@@ -7,6 +7,7 @@ from itertools import pairwise
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import attempts_of
+from grass.keeper.core.exits import MANY
 from grass.keeper.core.keeper_core import SYNC_S, KeeperCore
 from grass.keeper.protocol import (
     ForgetVerb,
@@ -19,7 +20,7 @@ from grass.keeper.protocol import (
     SuspendVerb,
 )
 
-from .cores import asked, core_with_job, ended, of, spec
+from .cores import asked, core_with_job, ended, of, spawned, spec
 
 
 def core_with_two_in_line() -> KeeperCore:
@@ -280,3 +281,19 @@ def test_how_long_one_ran_that_is_missing_is_unknown() -> None:
     core.step(events.Restored(core_with_job().snapshot()), 3.0)
     core.step(events.Missing("a", 1), 3.0)
     assert core.attempts["a"].ran_s is None
+
+
+def test_an_exit_with_many_behind_it_may_wait_for_others() -> None:
+    core = KeeperCore(1, "boot")
+    core.step(events.Opened(7), 0.0)
+    ids = [str(number) for number in range(MANY + 2)]
+    for id, before in zip(ids, [None, *ids], strict=False):
+        core.step(asked(spec(id, after=before)), 0.0)
+    urgent = []
+    for id in ids:
+        core.starts.begin(id)
+        core.step(spawned(id), 0.0)
+        core.step(ended(), 0.0)
+        wanted = core.step(events.Surveyed(id, True, 0), 0.0)
+        urgent += [one.urgent for one in of(wanted, effects.Publish)]
+    assert urgent == [False, False] + [True] * MANY

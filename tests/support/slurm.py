@@ -89,7 +89,7 @@ class SlurmCluster:
         """Start all, and wait until every node is idle."""
         self.start_controller()
         for name in NODES:
-            self._nodes[name] = self._spawn("slurmd", "-D", "-N", name)
+            self.start_node(name)
         until(self.idle_nodes, "not all nodes are idle", set(NODES).__eq__)
 
     def start_controller(self) -> None:
@@ -106,6 +106,15 @@ class SlurmCluster:
         """Send the controller a signal: SIGSTOP makes it hang."""
         assert self.controller is not None
         self.controller.send_signal(number)
+
+    def kill_node(self, name: str) -> None:
+        """Kill a node's daemon; what it has started goes on."""
+        self._nodes[name].kill()
+        self._nodes[name].wait(PATIENCE_S)
+
+    def start_node(self, name: str) -> None:
+        """Start a node's daemon, for the first time or again."""
+        self._nodes[name] = self._spawn("slurmd", "-D", "-N", name)
 
     def idle_nodes(self) -> set[str]:
         """Return the nodes that the controller calls idle."""

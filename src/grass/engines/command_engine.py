@@ -118,10 +118,8 @@ def _state(states: StateWords, word: str) -> PilotState:
 
 
 def _jobs(status: StatusCommand, output: str) -> list[str]:
-    if not status.split:
-        return output.splitlines()
-    # PBS breaks long lines, and begins what follows with a tab.
-    return output.replace("\n\t", "").split(status.split)[1:]
+    whole = output.replace(status.unfold, "") if status.unfold else output
+    return whole.split(status.split)[1:] if status.split else whole.splitlines()
 
 
 def _found(pattern: str, text: str) -> str:

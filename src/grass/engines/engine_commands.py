@@ -32,9 +32,8 @@ class Answer(NamedTuple):
     @property
     def words(self) -> str:
         """What it said went wrong, as one line."""
-        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
-        said = "; ".join(lines) or self.output.strip() or f"it exited with {self.code}"
-        return said[:_MOST_WORDS]
+        said = _one_line(self.errors) or _one_line(self.output)
+        return (said or f"it exited with {self.code}")[:_MOST_WORDS]
 
 
 class EngineCommands:
@@ -121,6 +120,10 @@ def previewed(words: Sequence[str], script: str) -> str:
     first, newline, rest = script.partition("\n")
     comment = f"# {shlex.join(words)}"
     return f"{first}{newline}{comment}\n{rest}"
+
+
+def _one_line(text: str) -> str:
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _text(file: int) -> str:

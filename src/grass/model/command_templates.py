@@ -48,6 +48,8 @@ class StatusCommand(msgspec.Struct, frozen=True, kw_only=True):
     expected_start: str = ""
     split: str = ""
     """What each job begins with; "": each line is one."""
+    unfold: str = ""
+    """What long lines are broken with, and is taken out; "": they are not."""
     answer: str = ""
     """What the list of a scheduler that answers always holds; "": nothing."""
     empty: tuple[str, ...] = ()

@@ -101,6 +101,7 @@ _PBS_ASKED: Document = {
     "status": {
         "command": ["qstat", "-f"],
         "split": "Job Id: ",
+        "unfold": "\n\t",
         "id": r"^(\S+)",
         "mark": r"GRASS_MARK=(\w+)",
         "state": r"job_state = (\w+)",

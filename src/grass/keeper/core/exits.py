@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from grass.keeper.core.starts import Starts
 
 LEFTOVER_GRACE_S = 2.0
+MANY = 8
+"""With so many attempts that wait for one, its exit may wait for others."""
 _PURPOSES = (
     *("kill", "leftovers", "time limit", "warning", "output", "unclear", "suspend"),
 )
@@ -163,7 +165,9 @@ class Exits:
         self._state.live -= 1
         self._cancel_timers(attempt)
         self._state.want(effects.ReleaseAttempt(attempt.id))
-        self._state.want(effects.Publish(attempt.exit_entry()))
+        # With many behind it a daemon is not needed yet, and takes several at a time.
+        urgent = not self._starts.has_followers(attempt.id, MANY)
+        self._state.want(effects.Publish(attempt.exit_entry(), urgent))
         self.unsynced.add(attempt.id)
         self._runners.finished(attempt.id, now)
         self._starts.start_followers(attempt.id)

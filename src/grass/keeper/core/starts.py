@@ -143,6 +143,15 @@ class Starts:
         first = self._waiting.first_follower(id)
         return None if first is None or first.task is None else first.task.key
 
+    def has_followers(self, id: str, count: int) -> bool:
+        """Tell whether so many attempts wait for this one, each behind the other."""
+        for _ in range(count):
+            first = self._waiting.first_follower(id)
+            if first is None:
+                return False
+            id = first.id
+        return True
+
     def start_followers(self, id: str) -> None:
         """Queue the attempts that waited for this one."""
         for start in self._waiting.take_followers(id):

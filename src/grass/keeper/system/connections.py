@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from grass.keeper.system.processes import JobProcesses
 
 # The entry of a start waits this long for that of an exit: a short job then costs the
-# daemon one wake-up and one commit instead of two.
-_HOLD_S = 0.002
+# daemon one wake-up and one commit instead of two. Exits of very short jobs, with many
+# behind them, wait for each other.
+_HOLD_S = 0.004
 LINE_LIMIT = 64 << 20
 BACKLOG_LIMIT = 16 << 20
 _CHUNK = 1 << 16

@@ -1,0 +1,124 @@
+"""The long faults of pools, with a real Slurm; `make pool-test` runs them."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.pool_home import Ledger, pilots, slurm_home, slurm_jobs
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+from tests.support.processes import processes_with
+from tests.support.slurm import SlurmCluster
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
+LONG_S = 300.0
+
+
+@pytest.fixture
+def home(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[GrassHome]:
+    with slurm_home(slurm_cluster, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Ledger:
+    return Ledger(folder / "ledger")
+
+
+def add(home: GrassHome, folder: Path, *options: str) -> None:
+    usual = ("--slurm", "--time=20m", "--idle=5s", f"--folder={folder}")
+    home.ok("pool", "add", "uni", *usual, *options)
+
+
+def finish(home: GrassHome, jobs: list[int]) -> None:
+    home.client.wait([str(job) for job in jobs], LONG_S)
+
+
+def test_two_hundred_short_jobs_share_pilots(
+    home: GrassHome, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=3", "--cpus=4")
+    jobs = home.enqueue_array("--array=1-200", "--", "sh", "-c", ledger.line(0.1))
+    finish(home, jobs)
+    assert ledger.counts("began") == ledger.counts("ended") == dict.fromkeys(jobs, 1)
+    until(lambda: pilots(home), "a pilot stays", lambda left: not left)
+
+
+def test_twenty_jobs_have_pilots_of_their_own(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=6", "--mode=per-job")
+    line = ledger.line(0.1)
+    jobs = home.enqueue_array("--array=1-20", "--time-limit=5m", "--", "sh", "-c", line)
+    finish(home, jobs)
+    assert ledger.counts("began") == ledger.counts("ended") == dict.fromkeys(jobs, 1)
+    assert len(slurm_jobs(slurm_cluster, folder)) == 20
+    until(lambda: pilots(home), "a pilot stays", lambda left: not left)
+
+
+def test_a_preempted_job_runs_again_once_its_lease_is_over(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=2")
+    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(8))
+    until(lambda: ledger.counts("began"), "the job does not start")
+    (number,) = slurm_jobs(slurm_cluster, folder, "R")
+    slurm_cluster.run("scancel", number)
+    finish(home, [job])
+    assert ledger.counts("ended") == {job: 1}
+    assert ledger.counts("began") == {job: 2}
+
+
+def test_a_worker_cut_off_for_longer_than_its_lease_runs_nothing_twice(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=2")
+    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(75))
+    until(lambda: ledger.counts("began"), "the job does not start")
+    (number,) = slurm_jobs(slurm_cluster, folder, "R")
+    # The daemon alone: its keeper counts the lease, as on a host that is cut off.
+    mark = f"SLURM_JOB_ID={number}".encode()
+    stopped = [pid for pid in processes_with(mark) if _is_daemon(pid)]
+    assert stopped
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    finish(home, [job])
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+    assert ledger.counts("ended") == {job: 1}
+    assert ledger.counts("began") == {job: 2}
+    assert home.client.job(job)["state"] == "succeeded"
+
+
+def test_a_node_whose_slurmd_is_killed_runs_nothing_twice(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=3", "--cpus=4")
+    jobs = home.enqueue_array("--array=1-12", "--", "sh", "-c", ledger.line(4))
+    until(lambda: ledger.counts("began"), "no job has started")
+    slurm_cluster.kill_node("n1")
+    try:
+        finish(home, jobs)
+    finally:
+        slurm_cluster.start_node("n1")
+    assert ledger.counts("began") == ledger.counts("ended") == dict.fromkeys(jobs, 1)
+
+
+def test_a_pilot_out_of_time_loses_no_job_that_has_a_limit(
+    home: GrassHome, folder: Path, ledger: Ledger
+) -> None:
+    usual = ("--slurm", "--time=2m", "--idle=5s", f"--folder={folder}")
+    home.ok("pool", "add", "uni", *usual, "--mode=shared", "--max-workers=1")
+    limited = ("--time-limit=40s", "--grace=5s")
+    line = ledger.line(25)
+    jobs = home.enqueue_array("--array=1-6", *limited, "--", "sh", "-c", line)
+    finish(home, jobs)
+    assert ledger.counts("began") == ledger.counts("ended") == dict.fromkeys(jobs, 1)
+
+
+def _is_daemon(pid: int) -> bool:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return b"daemon" in words

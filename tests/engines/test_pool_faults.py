@@ -1,0 +1,47 @@
+"""Faults of Slurm while jobs of a pool wait and run; a ledger tells that none is lost.
+
+What takes minutes is in `campaign_pools.py`, which `make pool-test` runs.
+"""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.pool_home import Ledger, pilots, slurm_home
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+from tests.support.slurm import SlurmCluster
+
+
+@pytest.fixture
+def home(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[GrassHome]:
+    with slurm_home(slurm_cluster, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def ledger(folder: Path) -> Ledger:
+    return Ledger(folder / "ledger")
+
+
+@pytest.mark.daemon
+def test_jobs_run_on_while_the_controller_hangs_and_dies(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=2", "--cpus=2")
+    home.ok("pool", "add", "uni", *usual, f"--folder={folder}")
+    jobs = home.enqueue_array("--array=1-24", "--", "sh", "-c", ledger.line(0.3))
+    until(lambda: ledger.counts("ended"), "no job has ended")
+    slurm_cluster.signal_controller(signal.SIGSTOP)
+    more = home.enqueue_array("--array=1-8", "--", "sh", "-c", ledger.line(0.1))
+    home.wait(*jobs, *more)
+    slurm_cluster.signal_controller(signal.SIGCONT)
+    slurm_cluster.stop_controller()
+    last = home.enqueue("sh", "-c", ledger.line(0.1))
+    slurm_cluster.start_controller()
+    home.wait(last)
+    everyone = dict.fromkeys((*jobs, *more, last), 1)
+    assert ledger.counts("began") == ledger.counts("ended") == everyone
+    assert len(pilots(home)) <= 2
