@@ -91,3 +91,14 @@ def test_two_schedulers_are_one_too_many(tmp_path: Path) -> None:
     assert body(tmp_path, text)["engine"] == "command"
     with pytest.raises(UsageError, match="one or the other"):
         body(tmp_path, text, "--slurm")
+
+
+def test_gpus_are_also_written_as_slurm_does(tmp_path: Path) -> None:
+    plain = 'slurm = true\nmax_workers = 8\ntime = "4h"\n'
+    made = body(tmp_path, plain, "--gres=gpu:1")
+    assert (made["gpus"], made["options"]) == (1, [])
+    made = body(tmp_path, plain, "--gres=gpu:a100:2")
+    assert (made["gpus"], made["options"]) == (2, ["--gres=gpu:a100:2"])
+    for words in (["--gres=shard:2"], ["--gres=gpu"], ["--gres=gpu:1", "--gpus=1"]):
+        with pytest.raises(UsageError, match="--gres"):
+            body(tmp_path, plain, *words)

@@ -25,6 +25,7 @@ ADDING = (
     Option("--partition", "NAME", "the partition of Slurm to ask in"),
     Option("--cpus", "N", "cores of each worker (1)"),
     Option("--gpus", "N", "GPUs of each worker (0)"),
+    Option("--gres", "GRES", "the same as Slurm writes it: gpu:1, gpu:a100:2"),
     Option("--memory", "SIZE", "memory of each worker (what the site gives)"),
     Option("--option", "OPTION", "an option of the site's own; repeatable"),
     Option("--setup", "LINE", "a shell line before the worker starts; repeatable"),
@@ -91,9 +92,27 @@ def _shape(values: Values) -> Document:
         "mode": _mode(values.text("mode") or "auto"),
         "environment": _environment(values.text("environment")),
         "cpus": values.whole_number("cpus") or 1,
-        "gpus": values.whole_number("gpus") or 0,
+        "gpus": _gpus(values),
         "memory_mib": _memory_mib(values),
     }
+
+
+def _gpus(values: Values) -> int:
+    gres = values.text("gres")
+    if gres is None:
+        return values.whole_number("gpus") or 0
+    kind, _, count = gres.rpartition(":")
+    if kind.partition(":")[0] != "gpu" or not count.isdecimal():
+        raise UsageError(f"--gres `{gres}` is not known", "gpu:1 or gpu:a100:2")
+    if values.has("gpus"):
+        raise UsageError("--gres and --gpus both say how many GPUs", "give one of them")
+    return int(count)
+
+
+def _typed_gpus(values: Values) -> list[str]:
+    """Return the option that names the type of GPUs, if one was named."""
+    gres = values.text("gres") or ""
+    return [f"--gres={gres}"] if gres.count(":") > 1 else []
 
 
 def _mode(word: str) -> str:
@@ -115,7 +134,7 @@ def _site(values: Values) -> Document:
     options = [] if partition is None else [f"--partition={partition}"]
     folder = values.text("folder")
     return {
-        "options": options + values.all("option"),
+        "options": options + _typed_gpus(values) + values.all("option"),
         "setup": values.all("setup"),
         "omitted": values.all("omit"),
         "submit_prefix": shlex.split(values.text("submit_prefix") or ""),
