@@ -10,8 +10,8 @@ import pytest
 from tests.support.calling import Answer, Api, play
 from tests.support.patience import until
 
+from grass.broker.core.jobs.blob_claims import UNNAMED_S
 from grass.broker.shell.kept_blobs import THREADS, BlobLimits
-from grass.broker.shell.unnamed_blobs import UNNAMED_S
 from grass.store.blob_folder import FileDraft
 
 MOST = 1000

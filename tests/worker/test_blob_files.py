@@ -9,10 +9,10 @@ from typing import Any
 
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 from grass.store.blob_folder import BlobFolder
+from grass.worker.core.blob_fetches import WINDOW
 from grass.worker.shell.blob_files import (
     MOST_NOTED,
     RECENT_S,
-    WINDOW,
     BlobFiles,
     folder_of_boot,
 )

@@ -12,13 +12,13 @@ that name blobs, and workers that read them, do not wait for it.
 
 import asyncio
 import contextlib
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from grass.broker.shell.unnamed_blobs import UnnamedBlobs, Upload
+from grass.broker.core.jobs.blob_claims import BlobClaims, Upload
 from grass.errors import MissingBlob, ProtocolError, TooLarge
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
@@ -67,8 +67,7 @@ class KeptBlobs:
         self._read = read
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
         self._uploads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob-upload")
-        self._held: Counter[str] = Counter()
-        self._unnamed = UnnamedBlobs()
+        self._claims = BlobClaims()
         self._there: set[str] = set()
         """Blobs that are there for certain: `forget` takes them out first."""
         self._asked: dict[str, deque[ReadBlob]] = {}
@@ -87,13 +86,13 @@ class KeptBlobs:
 
     def room(self, owner: str, most: int) -> int:
         """Return how many bytes somebody may upload before a job names them."""
-        return self._unnamed.room(owner, most)
+        return self._claims.room(owner, most)
 
     async def add(
         self, name: str, pieces: AsyncIterator[bytes], owner: str, limits: BlobLimits
     ) -> bool:
         """Keep a blob durably; return whether it is new."""
-        with self._unnamed.upload(name, owner, limits.unnamed) as upload:
+        with self._claims.upload(name, owner, limits.unnamed) as upload:
             draft = await self._in_upload(lambda: self._blobs.begin(name))
             try:
                 await self._write(draft, _together(pieces, upload, limits.largest))
@@ -135,20 +134,19 @@ class KeptBlobs:
                 raise outcome
 
     def _keep(self, names: Iterable[str]) -> None:
-        self._unnamed.keep(names, asyncio.get_running_loop().time())
+        self._claims.keep(names, asyncio.get_running_loop().time())
 
     @contextlib.asynccontextmanager
     async def held(self, names: Iterable[str]) -> AsyncIterator[None]:
         """Keep blobs while the block runs, after which jobs name them; or refuse."""
         known = list(dict.fromkeys(names))
-        self._held.update(known)
+        self._claims.hold(known)
         try:
             await self._check(known)
             yield
-            self._unnamed.drop(known)
+            self._claims.drop(known)
         finally:
-            self._held.subtract(known)
-            self._held += Counter()
+            self._claims.release(known)
 
     async def _check(self, names: list[str]) -> None:
         """Refuse a call that names a blob which is not there."""
@@ -221,9 +219,9 @@ class KeptBlobs:
         wanted = iter(dict.fromkeys(names))
         while some := list(islice(wanted, TOGETHER)):
             async with self._deciding:
-                free = [one for one in some if one not in self._unnamed]
+                free = self._claims.unclaimed(some)
                 unnamed = await self._read(lambda db: db.unnamed_blobs(free))  # noqa: B023
-                left = [one for one in unnamed if not self._held[one]]
+                left = self._claims.removable(unnamed)
                 self._there.difference_update(left)
                 await self._in_thread(lambda: self._blobs.remove(left))  # noqa: B023
 
@@ -239,7 +237,7 @@ class KeptBlobs:
             self._uploads.shutdown(wait=False)
 
     async def _expire(self, now: float) -> None:
-        await self.forget(self._unnamed.over(now))
+        await self.forget(self._claims.over(now))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

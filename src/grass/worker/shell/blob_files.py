@@ -16,20 +16,18 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from typing import Any, TypeVar
 
 from grass.errors import GrassError
 from grass.event_log import EventLog
-from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
-from grass.store.blob_folder import BlobFolder
+from grass.link.requests import BlobData, ReadBlob
+from grass.store.blob_folder import BlobFolder, FileDraft
+from grass.worker.core.blob_fetches import BlobFetches, DropBlob, KeepBlob, WriteBlob
 
 log = EventLog(__name__)
 
 T = TypeVar("T")
 
-WINDOW = 3
-"""How many pieces are asked for ahead."""
 MOST_KEPT = 8 * 2**30
 """How many bytes of fetched blobs stay."""
 RECENT_S = 600.0
@@ -64,13 +62,13 @@ class BlobFiles:
         self._create_task = create_task
         self._fetched = fetched
         self._is_running = is_running
-        self._numbers = count(1)
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="blob")
         self._users: dict[str, tuple[str, ...]] = {}
-        """By attempt: the blobs that it names; in a broker's own folder, waits for."""
+        """By attempt: the blobs that it names; in a broker's own folder, none."""
         self._most_users = MOST_NOTED
-        self._fetches: dict[str, _Fetch] = {}
-        self._asked: dict[int, _Fetch] = {}
+        self._fetches = BlobFetches()
+        self._drafts: dict[str, FileDraft] = {}
+        """Those that are being written; only the thread uses them."""
 
     def need(self, attempt: str, names: Iterable[str]) -> bool:
         """Tell whether all blobs of an attempt are here; the others are fetched."""
@@ -78,78 +76,67 @@ class BlobFiles:
         missing = [name for name in known if self._folder.size(name) is None]
         if self._most is not None:
             self._note_use(set(known).difference(missing))
-        if missing or self._most is not None:
             self._note_user(attempt, known)
-        for name in missing:
-            fetch = self._fetches.get(name)
-            if fetch is None:
-                fetch = self._fetches[name] = _Fetch(name)
-                self._create_task(self._fetch(fetch))
-            fetch.attempts.add(attempt)
+        if missing:
+            self._fetches.need(attempt, missing)
+            self._perform()
         return not missing
 
     def received(self, data: BlobData) -> None:
         """Take a piece; one that was not asked for is dropped."""
-        fetch = self._asked.pop(data.number, None)
-        if fetch is not None:
-            fetch.arrived.put_nowait(data)
+        self._fetches.received(data)
+        self._perform()
 
     def connected(self) -> None:
         """Ask anew for what was asked over the link before."""
-        again = set(self._asked.values())
-        self._asked.clear()
-        for fetch in again:
-            fetch.arrived.put_nowait(None)
+        self._fetches.connected()
+        self._perform()
 
     def close(self) -> None:
         """Stop writing."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _fetch(self, fetch: "_Fetch") -> None:
-        problem = ""
+    def _perform(self) -> None:
+        effects = self._fetches.take()
+        for asked in effects.asks:
+            self._ask(asked)
+        for work in effects.disk:
+            self._create_task(self._on_disk(work))
+        for attempt, problem in effects.ready:
+            self._fetched(attempt, problem)
+
+    async def _on_disk(self, work: "WriteBlob | KeepBlob | DropBlob") -> None:
+        name = work.name
         try:
-            await self._write(fetch)
-            if self._most is not None:
-                most, used = self._most, self._used()
-                await self._in_thread(lambda: self._remove_unused(most, used))
+            if isinstance(work, DropBlob):
+                log.warning("blob.not_fetched", blob=name, error=work.problem)
+                await self._in_thread(lambda: self._drop(name))
+                return
+            if isinstance(work, WriteBlob):
+                await self._in_thread(lambda: self._write(work))
+            else:
+                used = self._used()
+                await self._in_thread(lambda: self._keep(name, used))
+            self._fetches.done(name)
         except GrassError as error:
-            problem = f"{error.message}"
-            log.warning("blob.not_fetched", blob=fetch.name, error=error.message)
-        del self._fetches[fetch.name]
-        for attempt in fetch.attempts:
-            waits = any(one in self._fetches for one in self._users.get(attempt, ()))
-            if problem or not waits:
-                if self._most is None:
-                    self._users.pop(attempt, None)
-                self._fetched(attempt, problem)
+            self._fetches.failed(name, error.message)
+        self._perform()
 
-    async def _write(self, fetch: "_Fetch") -> None:
-        """Write the pieces of a blob as they come."""
-        draft = await self._in_thread(lambda: self._folder.begin(fetch.name))
-        try:
-            self._ask_for_more(fetch)
-            while not fetch.is_whole:
-                came = await fetch.next_pieces()
-                if came is None:
-                    fetch.begin_again()
-                else:
-                    data = b"".join(one.data for one in came)
-                    fetch.check(came)
-                    # More is on its way while this is being written.
-                    self._ask_for_more(fetch)
-                    await self._in_thread(lambda piece=data: draft.write(piece))  # type: ignore[misc]
-                self._ask_for_more(fetch)
-            await self._in_thread(draft.finish)
-        finally:
-            await self._in_thread(draft.discard)
+    def _write(self, work: WriteBlob) -> None:
+        draft = self._drafts.get(work.name)
+        if draft is None:
+            draft = self._drafts[work.name] = self._folder.begin(work.name)
+        draft.write(work.data)
 
-    def _ask_for_more(self, fetch: "_Fetch") -> None:
-        """Keep some pieces asked for; of a blob of unknown size only the first."""
-        while fetch.may_ask:
-            number = next(self._numbers)
-            self._asked[number] = fetch
-            self._ask(ReadBlob(number, fetch.name, fetch.asked, BLOB_PIECE))
-            fetch.asked += BLOB_PIECE
+    def _keep(self, name: str, used: set[str]) -> None:
+        self._drafts.pop(name).finish()
+        if self._most is not None:
+            self._remove_unused(self._most, used | {name})
+
+    def _drop(self, name: str) -> None:
+        draft = self._drafts.pop(name, None)
+        if draft is not None:
+            draft.discard()
 
     def _note_use(self, names: Iterable[str]) -> None:
         for name in names:
@@ -167,8 +154,7 @@ class BlobFiles:
             del self._users[attempt]
 
     def _is_wanted(self, attempt: str) -> bool:
-        waits = any(attempt in one.attempts for one in self._fetches.values())
-        return waits or self._is_running(attempt)
+        return self._fetches.is_waiting(attempt) or self._is_running(attempt)
 
     def _used(self) -> set[str]:
         self._forget_ended()
@@ -206,56 +192,3 @@ def folder_of_boot(folder: str, boot: str) -> str:
             if other != boot:
                 shutil.rmtree(os.path.join(folder, other), ignore_errors=True)
     return own
-
-
-class _Fetch:
-    """One blob that is being fetched."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.attempts: set[str] = set()
-        self.asked = 0
-        """Up to where it was asked for."""
-        self.arrived: asyncio.Queue[BlobData | None] = asyncio.Queue()
-        """Pieces in order; None: ask again for what has not come."""
-        self._written = 0
-        self._size: int | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        return self._written == self._size
-
-    @property
-    def may_ask(self) -> bool:
-        if self._size is None:
-            return self.asked == 0
-        ahead = self.asked - self._written
-        return self.asked < self._size and ahead < WINDOW * BLOB_PIECE
-
-    async def next_pieces(self) -> list[BlobData] | None:
-        """Return what has come, at least one piece; None: ask again."""
-        came = [await self.arrived.get()]
-        while not self.arrived.empty():
-            came.append(self.arrived.get_nowait())
-        return None if None in came else [one for one in came if one is not None]
-
-    def check(self, came: list[BlobData]) -> None:
-        """Note pieces that are written next; refuse what is no part of the blob."""
-        for data in came:
-            if data.missing:
-                raise GrassError(f"blob {self.name} is gone from the broker")
-            if not data.data and data.size != self._written:
-                raise GrassError(
-                    f"the broker has sent less of blob {self.name} than it has"
-                )
-            self._size = data.size
-            self._written += len(data.data)
-
-    def begin_again(self) -> None:
-        """Ask again from where it was written to."""
-        while not self.arrived.empty():
-            self.arrived.get_nowait()
-        self.asked, self._size = (
-            self._written,
-            None if not self._written else self._size,
-        )

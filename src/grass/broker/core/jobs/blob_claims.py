@@ -1,8 +1,9 @@
-"""Blobs that were uploaded, or asked for, and that no job names yet.
+"""Who counts on a blob that no job names yet, so that it is not removed.
 
-Each is kept for an hour, in which an enqueue may name it. Its bytes count against those
-that its owner may have here, from the first one that arrives until a job names it or
-its hour is over: nobody fills the disk with what no job needs.
+One that was uploaded, or asked for, is kept for an hour, in which an enqueue may name
+it. Its bytes count against those that its owner may have here, from the first one that
+arrives until a job names it or its hour is over: nobody fills the disk with what no job
+needs. While an enqueue is under way its blobs are held.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ UNNAMED_S = 3600.0
 """How long a blob is kept that no job names."""
 
 
-class UnnamedBlobs:
+class BlobClaims:
     """Until when each is kept, and how many bytes of them each owner has."""
 
     def __init__(self) -> None:
@@ -25,10 +26,24 @@ class UnnamedBlobs:
         """By name: who has uploaded it, and its size."""
         self._bytes: Counter[str] = Counter()
         """By owner, with those that are under way."""
+        self._held: Counter[str] = Counter()
 
-    def __contains__(self, name: str) -> bool:
-        """Tell whether somebody counts on a blob."""
-        return name in self._until
+    def hold(self, names: Iterable[str]) -> None:
+        """Keep blobs while a call is under way that names them."""
+        self._held.update(names)
+
+    def release(self, names: Iterable[str]) -> None:
+        """Take note that such a call is over."""
+        self._held.subtract(names)
+        self._held += Counter()
+
+    def unclaimed(self, names: Iterable[str]) -> list[str]:
+        """Return those of these blobs that are kept for no hour."""
+        return [name for name in names if name not in self._until]
+
+    def removable(self, unnamed: Iterable[str]) -> list[str]:
+        """Return those of these blobs, which no job names, that no call names."""
+        return [name for name in unnamed if not self._held[name]]
 
     def keep(self, names: Iterable[str], now: float) -> None:
         """Keep blobs for an hour from now on."""
