@@ -179,3 +179,18 @@ def test_what_was_fetched_before_a_restart_of_the_machine_is_removed(
         (tmp_path / boot / "ab").mkdir(parents=True)
     assert folder_of_boot(str(tmp_path), "two") == str(tmp_path / "two")
     assert [one.name for one in tmp_path.iterdir()] == ["two"]
+
+
+def test_a_piece_that_is_cut_off_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    async def story() -> None:
+        for cut in (LARGE[: BLOB_PIECE - 1], b""):
+            far = FarBroker(tmp_path, LARGE)
+            far.answers = False
+            far.need("a", LARGE)
+            await far.is_asked.wait()
+            far.files.received(BlobData(far.asked[0].number, cut, len(LARGE)))
+            attempt, problem = await far.told.get()
+            assert (attempt, "has sent less of blob" in problem) == ("a", True)
+            assert not list(far.folder.names())
+
+    play(story)

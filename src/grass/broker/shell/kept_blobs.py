@@ -41,7 +41,6 @@ THREADS = 2
 """For uploads; and as many for all else."""
 SYNC_BYTES = 16 * 2**20
 """So much of an upload is synced at a time."""
-MOST_NOTED = 10_000
 MOST_ASKED = 64
 """So many pieces a worker may ask for before the first is sent."""
 
@@ -68,8 +67,6 @@ class KeptBlobs:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob")
         self._uploads = ThreadPoolExecutor(THREADS, thread_name_prefix="blob-upload")
         self._claims = BlobClaims()
-        self._there: set[str] = set()
-        """Blobs that are there for certain: `forget` takes them out first."""
         self._asked: dict[str, deque[ReadBlob]] = {}
         """By worker: pieces that it asked for and was not sent."""
         self._answering: set[asyncio.Future[None]] = set()
@@ -150,7 +147,7 @@ class KeptBlobs:
 
     async def _check(self, names: list[str]) -> None:
         """Refuse a call that names a blob which is not there."""
-        unsure = [name for name in names if name not in self._there]
+        unsure = self._claims.unsure(names)
         if not unsure:
             return
         async with self._deciding:
@@ -160,9 +157,7 @@ class KeptBlobs:
                 f"blob {gone[0]} is not there, which the call names",
                 "upload it first: PUT /blobs/{name}",
             )
-        if len(self._there) > MOST_NOTED:
-            self._there.clear()
-        self._there.update(unsure)
+        self._claims.found(unsure)
 
     async def read(
         self, name: str, offset: int, length: int
@@ -222,7 +217,6 @@ class KeptBlobs:
                 free = self._claims.unclaimed(some)
                 unnamed = await self._read(lambda db: db.unnamed_blobs(free))  # noqa: B023
                 left = self._claims.removable(unnamed)
-                self._there.difference_update(left)
                 await self._in_thread(lambda: self._blobs.remove(left))  # noqa: B023
 
     async def run(self) -> None:

@@ -187,6 +187,9 @@ class _Fetch:
         """Say why a piece is no part of the blob."""
         if data.missing:
             return f"blob {self.name} is gone from the broker"
-        if not data.data and data.size != self.written:
+        if self.size not in (None, data.size):
+            return f"blob {self.name} has another size at the broker than before"
+        if len(data.data) != min(BLOB_PIECE, data.size - self.written):
+            # It would be waited for what was left out.
             return f"the broker has sent less of blob {self.name} than it has"
         return ""

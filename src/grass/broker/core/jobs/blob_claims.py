@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from grass.errors import Refused
 
+MOST_NOTED = 10_000
 UNNAMED_S = 3600.0
 """How long a blob is kept that no job names."""
 
@@ -27,6 +28,8 @@ class BlobClaims:
         self._bytes: Counter[str] = Counter()
         """By owner, with those that are under way."""
         self._held: Counter[str] = Counter()
+        self._there: set[str] = set()
+        """Blobs that are there for certain: one that may be removed is none of them."""
 
     def hold(self, names: Iterable[str]) -> None:
         """Keep blobs while a call is under way that names them."""
@@ -37,13 +40,25 @@ class BlobClaims:
         self._held.subtract(names)
         self._held += Counter()
 
+    def unsure(self, names: Iterable[str]) -> list[str]:
+        """Return those of these blobs that it has to be looked for."""
+        return [name for name in names if name not in self._there]
+
+    def found(self, names: Iterable[str]) -> None:
+        """Note that blobs are there, which a call holds."""
+        if len(self._there) > MOST_NOTED:
+            self._there.clear()
+        self._there.update(names)
+
     def unclaimed(self, names: Iterable[str]) -> list[str]:
         """Return those of these blobs that are kept for no hour."""
         return [name for name in names if name not in self._until]
 
     def removable(self, unnamed: Iterable[str]) -> list[str]:
         """Return those of these blobs, which no job names, that no call names."""
-        return [name for name in unnamed if not self._held[name]]
+        left = [name for name in unnamed if not self._held[name]]
+        self._there.difference_update(left)
+        return left
 
     def keep(self, names: Iterable[str], now: float) -> None:
         """Keep blobs for an hour from now on."""
