@@ -5,6 +5,8 @@ import shlex
 import pytest
 from playwright.sync_api import Page, expect
 
+from grass.verbs.calling import Caller
+from grass.verbs.task_jobs import calls_of, enqueue_tasks, read_result
 from tests.support.browser import (
     PHONE,
     Look,
@@ -60,6 +62,27 @@ def test_it_runs_again_with_changes(look: Look, box: GrassHome) -> None:
     page.get_by_label("Command", exact=True).fill("true")
     page.get_by_role("button", name="Run again").click()
     expect(page.get_by_text("succeeded", exact=True).first).to_be_visible()
+
+
+def test_a_function_runs_again_and_is_never_offered_as_a_command(
+    look: Look, box: GrassHome
+) -> None:
+    with Caller(box.client.home) as client:
+        added = enqueue_tasks(client, calls_of(abs, [((-3,), {})]), {})
+    job = int(added["first"])
+    box.wait(job)
+    page = look(box, f"/jobs/{job}?tab=details")
+    expect(page.get_by_role("heading", name="Function")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy as command line")).to_have_count(0)
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.locator(".toast")).to_contain_text(f"grass.jobs({job}).result()")
+    menu(page, "Rerun with changes")
+    expect(page.get_by_label("Command", exact=True)).to_have_count(0)
+    page.get_by_label("Name", exact=True).fill("once more")
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_role("heading", name="once more")).to_be_visible()
+    box.wait(job)
+    assert read_result(box.client, job) == 3
 
 
 def test_a_job_that_waits_is_edited(look: Look, box: GrassHome) -> None:

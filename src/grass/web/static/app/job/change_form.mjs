@@ -18,8 +18,10 @@ const WORDS = {
 export function ChangeForm({ job, verb, onClose }) {
   const before = commandText({ command: ownWords(job), shell: job.shell });
   const request = requestText(job.request);
+  const command = { name: "command", label: "Command", hint: "a line for the shell, where it is changed", code: true, value: before };
   const fields = [
-    { name: "command", label: "Command", hint: "a line for the shell, where it is changed", code: true, value: before },
+    // A function and its arguments stay as they were enqueued.
+    ...(job.task ? [] : [command]),
     { name: "name", label: "Name", hint: "", value: job.name },
     { name: "require", label: "Request", hint: "JSON5, such as {gpu:1}", code: true, value: request },
     { name: "queue", label: "Queue", hint: "", value: job.queue },
@@ -27,7 +29,7 @@ export function ChangeForm({ job, verb, onClose }) {
   ];
   const send = async (/** @type {Record<string, string>} */ given) => {
     const changes = {
-      ...(given.command !== before && { command: given.command }),
+      ...(!job.task && given.command !== before && { command: given.command }),
       ...(given.name !== job.name && { name: given.name }),
       ...(given.require && given.require !== request && { require: given.require }),
       ...(given.queue !== job.queue && { queue: given.queue }),

@@ -18,10 +18,10 @@ export function Details({ job }) {
   return html`
     <div class="job-details">
       <section class="card about">
-        <h2>Command</h2>
+        <h2>${job.task ? "Function" : "Command"}</h2>
         <${Command} text=${commandText(job)} />
         <div class="buttons job-copies">
-          <button type="button" onClick=${() => copyAndSay(asCommand(draftOf(job), ownWords(job)))}>Copy as command line</button>
+          ${!job.task && html`<button type="button" onClick=${() => copyAndSay(asCommand(draftOf(job), ownWords(job)))}>Copy as command line</button>`}
           <button type="button" onClick=${() => copyAndSay(asPython(job))}>Copy as Python</button>
         </div>
         <${Facts} rows=${facts(job)} />
@@ -61,8 +61,9 @@ function facts(job) {
   ];
 }
 
-/** The call in Python that would enqueue the same. @param {Job} job */
+/** The call in Python that would enqueue the same; of a function, what reads its result. @param {Job} job */
 export function asPython(job) {
+  if (job.task) return `import grass\n\ngrass.jobs(${job.id}).result()`;
   const words = ownWords(job);
   const command = job.shell && words.length === 1 ? words[0] : words;
   const named = {
