@@ -12,6 +12,7 @@ import pytest
 import grass
 from grass.errors import Forbidden
 from grass.verbs import task_jobs
+from grass.verbs.packing import PYTHON
 from tests.support.homes import GrassHome
 from tests.support.machines import Machine, await_worker, join
 from tests.support.patience import PATIENCE_S
@@ -118,5 +119,11 @@ def test_a_missing_module_is_named_with_its_machine(
 
     with at(hub):
         job = grass.enqueue(needs, worker="rack")
-        with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):
+        with pytest.raises(ModuleNotFoundError) as raised:
             job.result(PATIENCE_S)
+        said = (
+            f"`needs` needs the module `no_such_module_here`, which Python {PYTHON} on"
+            f" {os.uname().nodename} does not have; it was sent by Python {PYTHON}"
+        )
+        assert str(raised.value) == said
+        assert job.refresh().reason == said

@@ -50,6 +50,8 @@ class Auditor:
         """Jobs that were pruned, and their names."""
         self.doomed: dict[str, set[str]] = {}
         """Output of pruned jobs that must be removed, by worker."""
+        self.spoiled: set[str] = set()
+        """Blobs of which the broker's disk has given a wrong piece."""
         self.in_doubt: set[str] = set()
         """Attempts whose keeper died between their record and their start."""
         self._unclear_at: dict[str, int] = {}
@@ -309,11 +311,16 @@ class Auditor:
             self._check_status(attempt, name, self._never_ran.get(name))
         elif attempt.reason in (NO_PROCESS, DISK_FULL):
             raise Violation(f"{name} fails by its machine: {attempt.reason}")
+        elif "blob" in attempt.reason and not self._is_spoiled(attempt.reason):
+            raise Violation(f"{name} fails for want of a blob: {attempt.reason}")
         elif attempt.reason.startswith(KEEPERS_DEATH) and name not in self.in_doubt:
             raise Violation(f"{name} never ran and is lost: {attempt.reason}")
         elif _is_cut_off(attempt):
             # It was sent to a keeper whose lease was over, which has the same causes.
             self._check_cause(attempt, name)
+
+    def _is_spoiled(self, reason: str) -> bool:
+        return any(name in reason for name in self.spoiled)
 
     def _check_times(self, attempt: Attempt) -> None:
         """Check that an end has the broker's time and the right duration."""

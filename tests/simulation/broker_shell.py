@@ -8,11 +8,13 @@ a kill may come before it, in the middle of it or right after it.
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from grass.api.routes.job_calls import blobs_of
 from grass.broker.core.attempts import prefetch
 from grass.broker.core.calls import (
     AnyCall,
     Enqueue,
     FromWorker,
+    Prune,
     TimerFired,
     WorkerGone,
 )
@@ -27,6 +29,7 @@ from grass.errors import LeadLost, StorageError
 from grass.link.messages import (
     Exited,
     Heartbeat,
+    ReadBlob,
     Started,
     ToBroker,
     ToWorker,
@@ -36,6 +39,7 @@ from grass.model.jobs.job import Job
 from grass.store.changes import Changes
 from tests.simulation.channels import Link
 from tests.simulation.faulty_store import FaultyStore, is_fatal
+from tests.simulation.kept_blobs import SimKeptBlobs, SpoiledBlobs
 from tests.simulation.world import MILLISECOND, SECOND, Event, Host, Killed, Violation
 
 
@@ -97,6 +101,7 @@ class SimBroker:
         store: FaultyStore,
         observer: Observer,
         lead: Lead | None = None,
+        spoiled: SpoiledBlobs | None = None,
     ) -> None:
         self.alive = True
         self._lead: Lead = lead or AloneAtStore()
@@ -118,6 +123,7 @@ class SimBroker:
         self._alarm: Event | None = None
         self._alarm_us: int | None = None
         self._lag_s = self._last_s = 0.0
+        self.blobs = SimKeptBlobs(host, self, store, spoiled or SpoiledBlobs())
         # The clocks of those who are away begin to run.
         self._post(TimerFired(), None)
 
@@ -166,9 +172,18 @@ class SimBroker:
         key = call.key if self._shared and isinstance(call, Enqueue) else None
         known = self._store.call(key) if key is not None else None
         if known is None or not isinstance(call, Enqueue):
-            self._post(call, reply)
+            self._make(call, reply)
         else:
             reply.answer(answered(known, call.actor))
+
+    def _make(self, call: AnyCall, reply: Reply) -> None:
+        """Make a call, and look after the blobs that it names, or named."""
+        if isinstance(call, Enqueue) and blobs_of(call):
+            self.blobs.enqueue(call, reply, self._post)
+        elif isinstance(call, Prune):
+            self._post(call, _Pruning(self, reply))
+        else:
+            self._post(call, reply)
 
     def serve(self, link: Link, worker: str, address: str | None) -> None:
         """Listen to a worker; one without an address is in this daemon."""
@@ -207,6 +222,8 @@ class SimBroker:
             call = FromWorker(worker, message, connection.address, connection.instance)
             if isinstance(message, Heartbeat):
                 connection.answer(message, self.state)
+            elif isinstance(message, ReadBlob):
+                self.blobs.read(message, lambda piece: self._links.send(worker, piece))
             elif isinstance(message, Started):
                 self.rounds.post(call)
                 self.wake_within(STARTED_DEFERRED_S)
@@ -387,6 +404,19 @@ class SimBroker:
     def ban(self, worker: str) -> None:
         """Close the link of a worker whose message brought out a defect."""
         self._links.ban(worker)
+
+
+class _Pruning:
+    """The reply to a call that forgets jobs, and then their blobs."""
+
+    def __init__(self, broker: SimBroker, reply: Reply) -> None:
+        self._broker, self._reply = broker, reply
+
+    def answer(self, outcome: object) -> None:
+        """Forget the blobs of what was pruned."""
+        if isinstance(outcome, list):
+            self._broker.blobs.pruned(outcome)
+        self._reply.answer(outcome)
 
 
 class BrokerEnd:

@@ -34,6 +34,7 @@ from tests.simulation.guests import Guests
 from tests.simulation.job_plans import LONG, MIXED, SHORT
 from tests.simulation.machine import Machine
 from tests.simulation.requests import Request
+from tests.simulation.task_blobs import TaskBlobs
 from tests.simulation.world import SECOND
 
 _FITTING: dict[type, tuple[str, ...]] = {
@@ -67,6 +68,7 @@ class Clients:
         # A source of its own: runs without GPUs have the history they had.
         self._types = Random(f"types {cluster.world.seed}")
         self._tasks = Random(f"tasks {cluster.world.seed}")
+        self._blobs = TaskBlobs(cluster.world.seed, is_used=cluster.has_blobs)
         self._task_share = self._tasks.choice((0.0, 0.0, 0.5, 1.0))
         self._short = rng.random() < (0.15 if cluster.leases else 0.35)
         self._pace = SHORT if self._short else LONG if cluster.leases else MIXED
@@ -113,9 +115,12 @@ class Clients:
         patch = self._patch(array=size > 0)
         wanted = [one.job for one in patch.after or ()]
 
+        words = ("work",) if not patch.task else ()
+        arguments = self._blobs.arguments() if patch.task else None
+
         def make(name: str) -> AnyCall:
-            jobs = [NewJob(("work",), patch, name=name, index=n) for n in range(size)]
-            jobs = jobs or [NewJob(("work",), patch, name=name)]
+            job = NewJob(words, patch, name=name, arguments=arguments)
+            jobs = [replace(job, index=n) for n in range(size)] or [job]
             return Enqueue("uid:1", jobs, name, wanted=wanted)
 
         self.ask(make, max(1, size))
@@ -146,7 +151,7 @@ class Clients:
         )
         if patch.time_limit_s == WARNED_LIMIT_S:
             patch = replace(patch, limit_signal="USR1@0.5")
-        return self._with_type(patch)
+        return self._blobs.with_task(self._with_type(patch))
 
     def _task_key(self) -> tuple[tuple[str, str], ...]:
         """Have some jobs be tasks, which a runner of their key can run."""

@@ -12,6 +12,7 @@ from tests.simulation.broker_shell import SimBroker
 from tests.simulation.channels import Link
 from tests.simulation.faulty_store import FaultyStore
 from tests.simulation.keeper_shell import LEASED_SLEEP_US
+from tests.simulation.kept_blobs import SpoiledBlobs
 from tests.simulation.machine import Machine
 from tests.simulation.memory_store import new_disk
 from tests.simulation.witness import Witness
@@ -28,6 +29,9 @@ WAKE_US = LEASED_SLEEP_US + 50 * MILLISECOND
 class Cluster:
     """A broker and the machines that work for it."""
 
+    has_blobs = True
+    """Whether jobs name blobs there: its broker keeps them."""
+
     sizes: tuple[int, ...] = (1, 2, 3)
     """How many machines there may be."""
 
@@ -35,7 +39,9 @@ class Cluster:
         self.world = world
         self.disk = new_disk(CLUSTER)
         self.witness = Witness(world)
+        self.spoiled = SpoiledBlobs()
         self.auditor = Auditor(world, self.disk, self.witness)
+        self.auditor.spoiled = self.spoiled.names
         self.broker: SimBroker | None = None
         size = world.rng.choice(self.sizes)
         self.machines = [
@@ -44,6 +50,8 @@ class Cluster:
         for machine in self.machines:
             self.witness.has(machine.host, machine.capacity)
         self.home = self.machines[0]
+        # The broker's own worker has the broker's files.
+        self.home.blobs = self.disk.blobs
         self.set_up()
         for machine in self.machines:
             machine.start_worker()
@@ -80,7 +88,7 @@ class Cluster:
         if self.broker is None:
             host = self.home.host
             host.note("broker up")
-            broker = SimBroker(host, self.store, self.auditor)
+            broker = SimBroker(host, self.store, self.auditor, spoiled=self.spoiled)
             broker.on_killed = self.kill_daemon
             broker.on_fatal = self.fail_daemon
             self.broker = broker

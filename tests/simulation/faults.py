@@ -28,6 +28,7 @@ class Faults:
         self._world = cluster.world
         # A source of its own: runs without tasks have the history they had.
         self._runners = Random(f"runners {cluster.world.seed}")
+        self._blobs = Random(f"faults of blobs {cluster.world.seed}")
         self._links = LinkFaults(cluster)
         self._kinds = self._possible()
         rng = self._world.rng
@@ -77,6 +78,34 @@ class Faults:
             what = self._runners.choice((self._kill_runner, self._kill_handing))
             self._world.elsewhere.after(at, "a fault of runners", what)
 
+        self._plan_blobs(until_us)
+
+    def _plan_blobs(self, until_us: int) -> None:
+        """Spoil some pieces that are read, and kill what takes part in a fetch."""
+        self._cluster.spoiled.share = self._blobs.choice((0.0, 0.05, 0.15))
+        for _ in range(self._blobs.choice((0, 2, 6))):
+            at = self._blobs.randint(until_us // 20, until_us)
+            self._world.elsewhere.after(at, "a fault of blobs", self._kill_fetching)
+
+    def _kill_fetching(self) -> None:
+        """Kill something when the next piece of a blob has come."""
+        cluster, machine = self._cluster, self._blobs.choice(self._cluster.machines)
+        what = self._blobs.choice(("worker", "keeper", "broker", "link", "power"))
+        kills: dict[str, Callable[[], object]] = {
+            "worker": machine.kill_worker,
+            "keeper": machine.kill_keeper,
+            "broker": cluster.kill_broker,
+            "link": machine.cut_link,
+            "power": lambda: cluster.reboot(machine, power_lost=True),
+        }
+
+        def strike() -> None:
+            self._world.faults[f"{what} lost in a fetch"] += 1
+            kills[what]()
+
+        if machine.worker is not None:
+            machine.worker.fetches.dies = strike
+
     def _strike(self, kind: str) -> None:
         self._world.faults[kind] += 1
         self._kinds[kind]()
@@ -86,6 +115,7 @@ class Faults:
         cluster = self._cluster
         cluster.store.heal()
         cluster.store.fails_in = 0
+        cluster.spoiled.share = 0.0
         if cluster.broker is not None:
             cluster.broker.dies_in = 0
         for machine in cluster.machines:

@@ -456,7 +456,8 @@ def _received(verb: Verb) -> Verb:
         return verb._replace()
     keep = "vram" not in cast("Notes", verb.meta).allocation
     key = verb.env["TASK"]
-    return verb._replace(task=TaskRun(key, "/f", "", "", "/r", {}, keep=keep))
+    task = verb.task or TaskRun(key, "/f", "", "", "/r", {})
+    return verb._replace(task=task._replace(key=key, keep=keep))
 
 
 def _is_quiet(event: events.KeeperEvent) -> bool:

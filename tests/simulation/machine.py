@@ -66,6 +66,8 @@ class Machine:
         self.processes = Processes(self.host, auditor, world.chance(0.5))
         memory = self.capacity.get("vram", {})
         self.gpus = SimGpus(self.host, memory, self.processes)
+        self.blobs: dict[str, bytes] = {}
+        """Those that were fetched since it was started."""
         self.worker: SimWorker | None = None
         self.keeper: SimKeeper | None = None
         self.link: Link | None = None
@@ -228,6 +230,8 @@ class Machine:
         self.kill_keeper()
         self.processes.kill_all()
         self.boots += 1
+        if self.number > 1:
+            self.blobs = {}
         self.host.boot()
         self._starting_keeper = False
         if power_lost:
@@ -286,6 +290,8 @@ class Machine:
         self.gpus.heal()
         if self.keeper is not None:
             self.keeper.dies_handing = False
+        if self.worker is not None:
+            self.worker.fetches.dies = None
         for one in (self.worker, self.keeper):
             if one is not None:
                 one.dies_in = 0

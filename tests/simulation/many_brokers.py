@@ -19,6 +19,7 @@ class ManyBrokers(Cluster):
     """Two or three brokers, and the machines they are on."""
 
     sizes = (2, 3)
+    has_blobs = False
     store: Database
 
     def __init__(self, world: World) -> None:

@@ -47,7 +47,7 @@ def bug(
 
 def bugs() -> dict[str, Plant]:
     """Return all planted bugs, from the modules that plant them."""
-    for part in ("in_broker", "below", "across", "in_leading"):
+    for part in ("in_broker", "below", "across", "in_leading", "blobs"):
         import_module(f"tests.simulation.planted_{part}")
     return _BUGS
 

@@ -7,6 +7,7 @@ must be in the store at that moment.
 
 from collections.abc import Callable
 
+from grass.api.routes.job_calls import blobs_of
 from grass.broker.core.calls import (
     AnyCall,
     Cancel,
@@ -27,6 +28,7 @@ from grass.broker.core.calls import (
 from grass.errors import (
     Busy,
     GrassError,
+    MissingBlob,
     NeverFits,
     NotFound,
     Refused,
@@ -35,6 +37,7 @@ from grass.errors import (
     UsageError,
 )
 from tests.simulation.cluster import Cluster
+from tests.simulation.task_blobs import blob_data
 from tests.simulation.world import MILLISECOND, SECOND, Violation
 
 HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
@@ -95,9 +98,25 @@ class Request:
         self._world.note(f"answers {self._name} {_short(outcome)}")
         if isinstance(outcome, StorageError | Stopping):
             return
+        if isinstance(outcome, MissingBlob):
+            self._upload()
+            return
         self._check(outcome)
         self.answered = True
         self.alive = False
+
+    def _upload(self) -> None:
+        """Upload what the call names, one after the other, and send it again then."""
+        assert isinstance(self.call, Enqueue)
+        self._upload_rest(blobs_of(self.call))
+
+    def _upload_rest(self, names: list[str]) -> None:
+        broker = self._cluster.broker
+        if not names:
+            self.ask()
+        elif broker is not None and self.alive:
+            rest = lambda: self._upload_rest(names[1:])  # noqa: E731
+            broker.blobs.upload(names[0], blob_data(names[0]), rest)
 
     def _check(self, outcome: object) -> None:
         if isinstance(outcome, GrassError):
@@ -125,6 +144,8 @@ class Request:
         }
         if len(jobs) != expected or names != {self._name}:
             raise Violation(f"{self._name} was acknowledged and is not in the store")
+        if any(jobs) and set(blobs_of(self.call)) - self._cluster.disk.blobs.keys():
+            raise Violation(f"{self._name} was acknowledged without its blobs")
 
     def _check_done(self, reply: Done) -> None:
         kind = _kind(self.call)

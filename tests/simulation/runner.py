@@ -4,7 +4,8 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
-from grass.broker.core.jobs import bulk_calls
+from grass.broker.core.jobs import blob_claims, bulk_calls
+from grass.worker.core import blob_fetches
 from tests.simulation import final_check
 from tests.simulation.broker_faults import BrokerFaults
 from tests.simulation.clients import Clients
@@ -16,6 +17,9 @@ from tests.simulation.world import SECOND, TAIL, Violation, World
 
 SLICES = (500, 1, 2)
 """How many jobs a verb does at a time; small, so that few jobs take several slices."""
+
+PIECE, UNNAMED_S = 4, 2.0
+"""How many bytes of a blob are asked for at a time, and how long it is kept."""
 
 
 @dataclass
@@ -63,6 +67,8 @@ def _result(
     world = World(seed, tail)
     problem = None
     usual, bulk_calls.SLICE = bulk_calls.SLICE, SLICES[seed % len(SLICES)]
+    sizes = blob_fetches.PIECE, blob_claims.UNNAMED_S
+    blob_fetches.PIECE, blob_claims.UNNAMED_S = PIECE, UNNAMED_S
     try:
         _run(cluster(world), faults)
     except Violation as violation:
@@ -72,6 +78,7 @@ def _result(
         problem = f"a defect: {error!r} in {where.name}, line {where.lineno}"
     finally:
         bulk_calls.SLICE = usual
+        blob_fetches.PIECE, blob_claims.UNNAMED_S = sizes
     result = Result(seed, world.trace_hash(), world.events, world.faults, problem)
     result.tail = list(world.tail)
     return result

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, cast
 
 from grass.keeper.protocol import Entry, HelloVerb, Notes, StartVerb, Verb
 from grass.link.messages import (
+    BlobData,
     Heartbeat,
     Hello,
     Removed,
@@ -17,6 +18,7 @@ from grass.link.messages import (
     Report,
     Resync,
     Shrink,
+    Start,
     ToBroker,
     ToWorker,
     Welcome,
@@ -32,11 +34,14 @@ from grass.worker.core.usage.samples import ProcessUse
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.channels import Link
 from tests.simulation.devices import SimGpus
+from tests.simulation.fetching import SimFetches
 from tests.simulation.keeper_shell import Line
 from tests.simulation.processes import Process, Processes
 from tests.simulation.world import MILLISECOND, SECOND, Host, Killed, Violation
 
-AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
+AROUND = Surroundings(
+    *("/out", "/home/me", "/bin/sh", {"PATH": "/bin"}), blob_folder="/blobs"
+)
 YOUNG_US = 500 * MILLISECOND
 USUAL_HEARTBEAT_US = 5 * SECOND
 LOOKS_US, LEARNS_US = 5 * SECOND, SECOND
@@ -79,6 +84,10 @@ class Surrounding(Protocol):
     def start_sent(self) -> None:
         """Hear that a start is under way to the keeper."""
 
+    @property
+    def blobs(self) -> dict[str, bytes]:
+        """The blobs that are files there."""
+
 
 class SimWorker:
     """One worker's life."""
@@ -114,6 +123,7 @@ class SimWorker:
         self._keeper: Line | None = None
         self._processes = processes
         self._watch = Watch(host, processes, self)
+        self.fetches = SimFetches(host, self, around.blobs, self.say, self._fetched)
         self._seek_keeper()
         self._seek_broker()
         self._beat()
@@ -248,11 +258,27 @@ class SimWorker:
         for message in messages:
             if isinstance(message, RemoveOutput):
                 self._remove(message)
+            elif isinstance(message, BlobData):
+                self.fetches.received(message)
             else:
-                self.core.from_broker(message)
+                self._decide(message)
             if isinstance(message, Shrink):
                 self._processes.shrunk(message.attempt, message.allocation)
             self.welcomed |= isinstance(message, Welcome)
+        self._flush(checked=True)
+
+    def _decide(self, message: ToWorker) -> None:
+        if isinstance(message, Start) and message.task is not None:
+            known = message.attempt in self.core.fetching
+            if not known and not self.fetches.need(message):
+                self.core.fetching.add(message.attempt)
+        self.core.from_broker(message)
+        if isinstance(message, Welcome):
+            self.fetches.connected()
+
+    def _fetched(self, attempt: str, problem: str) -> None:
+        self.core.now_s, self.core.wall_us = self.now_s(), self._host.wall_us
+        self.core.fetched(attempt, problem)
         self._flush(checked=True)
 
     def _remove(self, wanted: RemoveOutput) -> None:
@@ -267,6 +293,7 @@ class SimWorker:
 
     def _flush(self, *, checked: bool = False) -> None:
         effects = self.core.take()
+        self.fetches.check(effects.to_keeper)
         if checked:
             self._check_starts(effects.to_keeper)
         if effects.look:

@@ -194,7 +194,11 @@ def test_what_cannot_be_called_is_told_in_one_line(shop: Shop) -> None:
     for fields, words in (
         ({"function": str(broken)}, "cannot be read by Python"),
         ({"cwd": gone}, f"directory `{gone}`"),
-        ({"python": "3.99"}, "sent by Python 3.99"),
+        (
+            {"python": "3.99"},
+            f"`f` was sent by Python 3.99, and {os.uname().nodename} runs it with"
+            f" Python {HERE}",
+        ),
     ):
         outcome, status, (error, _) = shop.run(int, **fields)
         assert (outcome.code, status) == (1, RAISED)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 
+PIECE = BLOB_PIECE
+"""How many bytes are asked for at a time."""
 WINDOW = 3
 """How many pieces are asked for ahead."""
 
@@ -140,9 +142,9 @@ class BlobFetches:
         while fetch.may_ask:
             number = next(self._numbers)
             self._asked[number] = fetch
-            asked = ReadBlob(number, fetch.name, fetch.asked, BLOB_PIECE)
+            asked = ReadBlob(number, fetch.name, fetch.asked, PIECE)
             self._effects.asks.append(asked)
-            fetch.asked += BLOB_PIECE
+            fetch.asked += PIECE
 
     def _end(self, fetch: "_Fetch", problem: str) -> None:
         del self._fetches[fetch.name]
@@ -181,7 +183,7 @@ class _Fetch:
         if self.size is None:
             return self.asked == 0
         ahead = self.asked - self.written
-        return self.asked < self.size and ahead < WINDOW * BLOB_PIECE
+        return self.asked < self.size and ahead < WINDOW * PIECE
 
     def problem(self, data: BlobData) -> str:
         """Say why a piece is no part of the blob."""
@@ -189,7 +191,7 @@ class _Fetch:
             return f"blob {self.name} is gone from the broker"
         if self.size not in (None, data.size):
             return f"blob {self.name} has another size at the broker than before"
-        if len(data.data) != min(BLOB_PIECE, data.size - self.written):
+        if len(data.data) != min(PIECE, data.size - self.written):
             # It would be waited for what was left out.
             return f"the broker has sent less of blob {self.name} than it has"
         return ""

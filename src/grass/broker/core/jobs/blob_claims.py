@@ -31,6 +31,11 @@ class BlobClaims:
         self._there: set[str] = set()
         """Blobs that are there for certain: one that may be removed is none of them."""
 
+    @property
+    def is_any(self) -> bool:
+        """Whether a blob is kept for an hour."""
+        return bool(self._until)
+
     def hold(self, names: Iterable[str]) -> None:
         """Keep blobs while a call is under way that names them."""
         self._held.update(names)
