@@ -315,9 +315,19 @@ def test_a_program_that_is_killed_takes_its_host_along(
 
 
 LATE = """
-import anyio
-from grass.tasks.machines import addresses, task_host
-addresses.PATIENCE_S, task_host.BEAT_S = 2.0, 0.2
+import anyio, socket
+from grass.client.task_channel import TaskChannel
+
+opened = []
+begin = TaskChannel.__init__
+
+def noted(self, channel):
+    opened.append(self)
+    begin(self, channel)
+
+TaskChannel.__init__ = noted
+from grass.tasks.machines import addresses, signs_of_life
+addresses.PATIENCE_S, signs_of_life.BEAT_S = 2.0, 0.2
 
 async def main():
     async with grain.open_waitgroup() as wg:
@@ -325,6 +335,8 @@ async def main():
         wg.submit(grain.Cores(1), held, "b")
         while len(open(LEDGER).readlines()) < 2:
             await anyio.sleep(0.05)
+        if {cut!r}:
+            opened[-1]._channel.shutdown(socket.SHUT_RDWR)
         time.sleep(4)
         note("busy")
     print(*wg.results)
@@ -333,11 +345,15 @@ grain.run_combine(main, [{address!r}], grain.Node(N=1, M=0.1))
 """
 
 
+@pytest.mark.parametrize("cut", [False, True])
 def test_a_program_that_is_busy_keeps_its_host(
-    lab: Lab, start: Start, gate: Fifo
+    lab: Lab, start: Start, gate: Fifo, *, cut: bool
 ) -> None:
-    """Its event loop does nothing for longer than a host waits to hear of it."""
-    program = start(lab, LATE.format(address=lab.address))
+    """Its event loop does nothing for longer than a host waits to hear of it.
+
+    Not even if its connection breaks before that.
+    """
+    program = start(lab, LATE.format(address=lab.address, cut=cut))
     until(program.noted, "it was not busy", lambda noted: "busy head" in noted)
     gate.tell(times=2)
     assert program.result() == "a b\n"

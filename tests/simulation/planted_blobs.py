@@ -13,7 +13,7 @@ from tests.simulation.memory_blobs import MemoryDraft
 from tests.simulation.planting import bug
 
 
-@bug("a fetched blob is not verified", likely=0)
+@bug("a fetched blob is not verified", likely=34)
 def _not_verified(patch: pytest.MonkeyPatch) -> None:
     def finish(self: MemoryDraft) -> bool:
         self._kept[self._name] = bytes(self._data)

@@ -269,6 +269,9 @@ class SimWorker:
 
     def _decide(self, message: ToWorker) -> None:
         if isinstance(message, Start) and message.task is not None:
+            if not self.core._table.attempts and self.who.remote:
+                # There was too much, and nobody used it.
+                self._around.blobs.clear()
             known = message.attempt in self.core.fetching
             if not known and not self.fetches.need(message):
                 self.core.fetching.add(message.attempt)

@@ -33,8 +33,11 @@ def test_the_line_has_counts_and_a_rate() -> None:
 
 
 def test_the_line_tells_what_runs_elsewhere() -> None:
-    assert machines_text({}) == ""
-    assert machines_text({"a:1": 3, "b:1": None}) == " (3 on a:1, b:1 waits)"
+    assert machines_text({}, {}) == ""
+    assert machines_text({"a:1": 3, "b:1": None}, {}) == " (3 on a:1, b:1 waits)"
+    why = {"a:1": "no more", "b:1": "1 cpu of 2 is free"}
+    text = " (3 on a:1, b:1 waits: 1 cpu of 2 is free)"
+    assert machines_text({"a:1": 3, "b:1": None}, why) == text
 
 
 def test_a_terminal_is_told_what_runs_and_the_line_is_gone_at_the_end() -> None:

@@ -18,6 +18,7 @@ from grass.keeper.runner_line import Answer, LineTask, encoded, read_answer, rea
 from grass.tasks.children.packed_frames import RAISED, VALUE, pack, unpack_result
 from grass.tasks.runner.calls import MOST_FUNCTIONS, Calls, Outcome
 
+NODE = os.uname().nodename
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -196,8 +197,7 @@ def test_what_cannot_be_called_is_told_in_one_line(shop: Shop) -> None:
         ({"cwd": gone}, f"directory `{gone}`"),
         (
             {"python": "3.99"},
-            f"`f` was sent by Python 3.99, and {os.uname().nodename} runs it with"
-            f" Python {HERE}",
+            f"`f` was sent by Python 3.99, and {NODE} runs it with Python {HERE}",
         ),
     ):
         outcome, status, (error, _) = shop.run(int, **fields)

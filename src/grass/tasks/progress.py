@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
@@ -22,12 +23,14 @@ def progress_text(done: int, running: int, waiting: int, rate: float) -> str:
     return f"{done} done, {running} running, {waiting} waiting, {rate:.3g} tasks/s"
 
 
-def machines_text(machines: Mapping[str, int | None]) -> str:
-    """Say how many tasks run on other machines; None: one is still to come."""
-    texts = [
-        f"{name} waits" if count is None else f"{count} on {name}"
-        for name, count in machines.items()
-    ]
+def machines_text(
+    machines: Mapping[str, int | None], reasons: Mapping[str, str]
+) -> str:
+    """Say how many tasks run on other machines, or why one is still to come."""
+    texts = []
+    for name, count in machines.items():
+        why = f": {reasons[name]}" if reasons.get(name) else ""
+        texts.append(f"{name} waits{why}" if count is None else f"{count} on {name}")
     return f" ({', '.join(texts)})" if texts else ""
 
 
@@ -39,10 +42,17 @@ class Progress:
         self._stream = sys.stderr
         self._began = time.monotonic()
         self._is_shown = False
+        self.reasons: dict[str, str] = {}
+        """Why machines are still to come, by name."""
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether somebody looks at the line."""
+        return self._stream is not None and self._stream.isatty()
 
     async def show(self) -> None:
         """Keep the line up to date until this is cancelled."""
-        if self._stream is None or not self._stream.isatty():
+        if not self.is_seen:
             return
         try:
             while True:
@@ -66,7 +76,8 @@ class Progress:
         rate = session.ended / (time.monotonic() - self._began)
         line = progress_text(session.ended, running, waiting, rate)
         self._is_shown = True
-        self._write(_ERASE + line + machines_text(session.machines()))
+        elsewhere = machines_text(session.machines(), self.reasons)
+        self._write(_ERASE + (line + elsewhere)[: shutil.get_terminal_size()[0] - 1])
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

@@ -69,6 +69,7 @@ async def open_hosts(
         session.expect_machine(name, capacity_of(rpw))
         host = TaskHost(name, client, job, session, functions)
         session.start_soon(host.run)
+        session.start_soon(host.tell_why)
         session.on_leave.append(host.leave)
 
 

@@ -13,8 +13,8 @@ import pickle
 import platform
 import sys
 import time
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from contextlib import suppress
+from threading import Lock
 
 import anyio
 
@@ -22,7 +22,7 @@ from grass.client.connection import Broken
 from grass.client.task_channel import in_daemon_thread, open_channel
 from grass.errors import GrassError, ProtocolError, UsageError
 from grass.tasks.children import frames
-from grass.tasks.host.conversation import BEAT_S, Conversation
+from grass.tasks.host.conversation import Conversation
 from grass.tasks.host.host_frames import (
     END,
     ERROR,
@@ -32,15 +32,14 @@ from grass.tasks.host.host_frames import (
     READY,
     RESULT,
     SETUP,
-    SIGN_OF_LIFE,
     HostFrame,
 )
 from grass.tasks.machines.host_children import HostChildren
+from grass.tasks.machines.signs_of_life import signs_of_life
 from grass.tasks.program_units import ProgramUnits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from grass.client.client import Client
@@ -86,7 +85,9 @@ class TaskHost:
         self._capacity: Capacity = {}
         self._talk = Conversation(b"{}", self._greeted, self._taken)
         self._is_leaving = self._is_over = self._has_ended = False
-        self._scope = anyio.CancelScope()
+        self._scope, self._telling = anyio.CancelScope(), anyio.CancelScope()
+        self._calling = Lock()
+        """Of the client, which is for one caller at a time."""
         self._ended = anyio.Event()
 
     def about(self) -> str:
@@ -134,6 +135,19 @@ class TaskHost:
         self._scope.cancel()
         await self._ended.wait()
 
+    async def tell_why(self) -> None:
+        """Have the line of progress say why the host is still to come."""
+        with self._telling:
+            while self._session.progress.is_seen and not self._about:
+                with suppress(GrassError, Broken, OSError):
+                    job = await in_daemon_thread(self._read_job)
+                    self._session.progress.reasons[self.name] = job["reason"] or ""
+                await anyio.sleep(_LONGEST_PAUSE_S)
+
+    def _read_job(self) -> dict[str, Any]:
+        with self._calling:
+            return self._client.job(self.job)
+
     async def _connect_always(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while not self._is_over:
@@ -156,21 +170,24 @@ class TaskHost:
     def _silent_s(self) -> float:
         return time.monotonic() - self._talk.heard_at
 
-    async def _opened(self) -> TaskChannel | None:
-        """Open the channel; None: it cannot be now."""
+    async def _open_now(self) -> TaskChannel:
         route = self._client.route
         assert route is not None
+        return await open_channel(route, self.job)
+
+    async def _opened(self) -> TaskChannel | None:
+        """Open the channel; None: it cannot be now."""
         left_s = PATIENCE_S + _MARGIN_S - self._silent_s() if self._about else None
         # A broker may be restarted, or a network be away: see `_silent_s`.
         with suppress(GrassError, OSError), anyio.move_on_after(left_s):
-            return await open_channel(route, self.job)
+            return await self._open_now()
         return None
 
     async def _talk_over(self, channel: TaskChannel) -> None:
         try:
             told = await channel.running()
             self._begin(told["allocation"])
-            with _signs_of_life(channel):
+            async with signs_of_life(channel, self._open_now):
                 await self._talk.run(channel)
         except ProtocolError as error:
             self._lose(f"{self.name} is not the one that was there before: {error}")
@@ -218,7 +235,7 @@ class TaskHost:
             return
         reason = ""
         try:
-            job = await in_daemon_thread(lambda: self._client.job(self.job))
+            job = await in_daemon_thread(self._read_job)
         except (GrassError, Broken, OSError) as error:
             reason = str(error)
         else:
@@ -239,6 +256,7 @@ class TaskHost:
     def _over(self) -> None:
         if not self._is_over:
             self._is_over = True
+            self._telling.cancel()
             self._session.remove_machine(self.name)
             self._talk.close()
             for child in list(self.children.values()):
@@ -249,30 +267,15 @@ class TaskHost:
         """Cancel the job, unless it has ended by itself."""
 
         def cancel() -> None:
-            try:
-                self._client.cancel([str(self.job)])
-            except (GrassError, Broken, OSError):
-                """It has ended, or leaves when it hears nothing any more."""
-            finally:
-                self._client.close()
+            with self._calling:
+                try:
+                    self._client.cancel([str(self.job)])
+                except (GrassError, Broken, OSError):
+                    """It has ended, or leaves when it hears nothing any more."""
+                finally:
+                    self._client.close()
 
         await in_daemon_thread(cancel)
-
-
-@contextmanager
-def _signs_of_life(channel: TaskChannel) -> Iterator[None]:
-    """Have another thread say that this program lives, while its loop is busy."""
-    is_over = Event()
-
-    def beat() -> None:
-        while not is_over.wait(BEAT_S) and channel.send_from_thread(SIGN_OF_LIFE):
-            pass
-
-    Thread(target=beat, daemon=True).start()
-    try:
-        yield
-    finally:
-        is_over.set()
 
 
 def mismatch(about: str, told: dict[str, str]) -> UsageError | None:
