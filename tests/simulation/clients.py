@@ -27,6 +27,7 @@ from grass.broker.core.calls import (
     SuspendJobs,
 )
 from grass.model.jobs.dependencies import After
+from grass.model.jobs.lifecycle import ENDED
 from grass.model.jobs.spec import JobPatch
 from tests.simulation.cluster import Cluster
 from tests.simulation.devices import MEMORY
@@ -89,6 +90,8 @@ class Clients:
             self._host.after(self._world.between(0, until_us), "", self.enqueue)
         for _ in range(verbs):
             self._host.after(self._world.between(0, until_us), "", self.some_verb)
+        for at in self._blobs.prunes(until_us):
+            self._host.after(at, "", self._prune_tasks)
 
         Guests(self, self._cluster).plan(until_us)
 
@@ -239,6 +242,18 @@ class Clients:
             self.ask(lambda name: Cancel(name, list(jobs), grace))
         else:
             self.ask(lambda name: verb(name, list(jobs)))
+
+    def _prune_tasks(self) -> None:
+        """Forget all tasks that have ended, so that blobs go and come again."""
+        disk = self._cluster.disk
+        tasks = {one for one, spec in disk.specs.items() if spec.task is not None}
+        ended = [
+            job.id
+            for job in disk.jobs.values()
+            if job.spec in tasks and job.state in ENDED
+        ]
+        if ended:
+            self.ask(lambda name: Prune(name, list(ended), wanted=list(ended)))
 
     def _some_worker(self, verb: type) -> None:
         """Drain a machine for a while, or forget one that is away."""

@@ -66,8 +66,13 @@ class SimKeptBlobs:
         self._claims.hold(names)
         holding = _Holding(self._claims, names, reply)
         unsure = self._claims.unsure(names)
+
+        def make() -> None:
+            # It may wait for others in the inbox, and for a slow disk.
+            self._later("makes the call", lambda: post(call, holding))
+
         if not unsure:
-            post(call, holding)
+            make()
             return
 
         def look() -> None:
@@ -77,7 +82,7 @@ class SimKeptBlobs:
                 holding.answer(MissingBlob(f"blob {gone[0]} is not there"))
             else:
                 self._claims.found(unsure)
-                post(call, holding)
+                make()
 
         self._in_line(lambda: self._later("looks for blobs", look))
 

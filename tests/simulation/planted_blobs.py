@@ -13,7 +13,7 @@ from tests.simulation.memory_blobs import MemoryDraft
 from tests.simulation.planting import bug
 
 
-@bug("a fetched blob is not verified", likely=34)
+@bug("a fetched blob is not verified", likely=88)
 def _not_verified(patch: pytest.MonkeyPatch) -> None:
     def finish(self: MemoryDraft) -> bool:
         self._kept[self._name] = bytes(self._data)
@@ -32,7 +32,7 @@ def _held_removed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BlobClaims, "removable", removable)
 
 
-@bug("a blob that is about to be removed counts as there", likely=13)
+@bug("a blob that is about to be removed counts as there", likely=22)
 def _removed_there(patch: pytest.MonkeyPatch) -> None:
     def removable(self: BlobClaims, unnamed: Iterable[str]) -> list[str]:
         return [name for name in unnamed if not self._held[name]]

@@ -27,6 +27,11 @@ class TaskBlobs:
         self._share = share if is_used else 0.0
         self._names = self._rng.sample(sorted(_DATA), self._rng.randint(1, len(_DATA)))
 
+    def prunes(self, until_us: int) -> list[int]:
+        """Return when all tasks that have ended are forgotten."""
+        count = self._rng.choice((0, 10, 30)) if self._share else 0
+        return [self._rng.randint(0, until_us) for _ in range(count)]
+
     def with_task(self, patch: JobPatch) -> JobPatch:
         """Have some tasks name a function that is to be uploaded."""
         is_task = any(name == "TASK" for name, _ in patch.env or ())

@@ -72,28 +72,58 @@ print(grain.jobs("last")[0].state)
 """
 
 
+KILLED = """
+import os, signal
+import grass
+
+class Model:
+    def __init__(self, loss):
+        self.loss = loss
+
+def train(lr):
+    import beside
+    return Model(lr * beside.STEP)
+----
+job = grass.enqueue(train, lr=0.5)
+open("job.txt", "w").write(str(job.id))
+----
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+LATER = """
+import grass
+print(grass.jobs(int(open("job.txt").read())).result(60).loss)
+"""
+
+
+def executed(
+    home: GrassHome, folder: Path, cells: str
+) -> subprocess.CompletedProcess[str]:
+    """Have a kernel run the cells of a notebook in the home's directory."""
+    (home.desk / "beside.py").write_text("STEP = 10\n")
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", EXECUTE],
+        input=json.dumps([cell.strip() for cell in cells.split("----")]),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home.desk,
+        env={
+            **home.environment,
+            "PYTHONPATH": SOURCE,
+            "HOME": str(folder),
+            "IPYTHONDIR": str(folder / "ipython"),
+            "JUPYTER_PLATFORM_DIRS": "1",
+            "PATH": f"{os.path.dirname(sys.executable)}:{home.environment['PATH']}",
+        },
+        timeout=2 * PATIENCE_S,
+    )
+
+
 @pytest.mark.daemon
 def test_an_executed_notebook_runs_tasks_and_jobs(
     shared: GrassHome, tmp_path: Path
 ) -> None:
-    (shared.desk / "beside.py").write_text("STEP = 10\n")
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", EXECUTE],
-        input=json.dumps([cell.strip() for cell in CELLS.split("----")]),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=shared.desk,
-        env={
-            **shared.environment,
-            "PYTHONPATH": SOURCE,
-            "HOME": str(tmp_path),
-            "IPYTHONDIR": str(tmp_path / "ipython"),
-            "JUPYTER_PLATFORM_DIRS": "1",
-            "PATH": f"{os.path.dirname(sys.executable)}:{shared.environment['PATH']}",
-        },
-        timeout=2 * PATIENCE_S,
-    )
+    ran = executed(shared, tmp_path, CELLS)
     assert ran.returncode == 0, ran.stderr
     job = next(one["id"] for one in shared.client.jobs() if one["name"] == "cell")
     assert json.loads(ran.stdout) == [
@@ -106,3 +136,15 @@ def test_an_executed_notebook_runs_tasks_and_jobs(
         f"job {job}\n",
         "succeeded\n",
     ]
+
+
+@pytest.mark.daemon
+def test_a_notebook_that_was_killed_collects_later(
+    shared: GrassHome, tmp_path: Path
+) -> None:
+    """What its cells defined comes back to one in which nothing is defined."""
+    killed = executed(shared, tmp_path, KILLED)
+    assert "Kernel died" in killed.stderr, killed.stderr
+    ran = executed(shared, tmp_path, LATER)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == ["5.0\n"]

@@ -31,7 +31,7 @@ _ASKED = {
     "vram": "Vram(8)",
 }
 _OF_ALL = Options.__slots__
-_NONE = {"broker", "quiet", "no_directives", "shell", "raw", *_OF_ALL}
+_NONE = {"broker", "quiet", "no_directives", "shell", "raw", *_OF_ALL, *_ASKED}
 OF_JOBS = tuple(name for name in JobOptions.__annotations__ if name not in _NONE)
 
 
