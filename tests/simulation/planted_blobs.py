@@ -13,7 +13,7 @@ from tests.simulation.memory_blobs import MemoryDraft
 from tests.simulation.planting import bug
 
 
-@bug("a fetched blob is not verified", likely=88)
+@bug("a fetched blob is not verified", likely=58)
 def _not_verified(patch: pytest.MonkeyPatch) -> None:
     def finish(self: MemoryDraft) -> bool:
         self._kept[self._name] = bytes(self._data)
@@ -22,7 +22,7 @@ def _not_verified(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryDraft, "finish", finish)
 
 
-@bug("a blob is removed while a call names it", likely=34)
+@bug("a blob is removed while a call names it", likely=72)
 def _held_removed(patch: pytest.MonkeyPatch) -> None:
     def removable(self: BlobClaims, unnamed: Iterable[str]) -> list[str]:
         left = list(unnamed)
@@ -32,7 +32,7 @@ def _held_removed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BlobClaims, "removable", removable)
 
 
-@bug("a blob that is about to be removed counts as there", likely=22)
+@bug("a blob that is about to be removed counts as there", likely=3)
 def _removed_there(patch: pytest.MonkeyPatch) -> None:
     def removable(self: BlobClaims, unnamed: Iterable[str]) -> list[str]:
         return [name for name in unnamed if not self._held[name]]
@@ -51,7 +51,7 @@ def _not_waited_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WorkerCore, "_start", start)
 
 
-@bug("a piece of a blob that is cut off is taken", likely=0)
+@bug("a piece of a blob that is cut off is taken", likely=10)
 def _cut_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(blob_fetches._Fetch, "problem", lambda self, data: "")
 
