@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from typing import NamedTuple
 
 import pytest
@@ -14,9 +13,6 @@ from tests.support.machines import LOOPBACK, Machine, join, new_line
 from tests.support.patience import until
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
-
-TAKEN_OVER_S = 10.0
-"""Within so long a standby must lead."""
 
 
 class Brokers(NamedTuple):
@@ -53,9 +49,8 @@ def leader_of(home: GrassHome) -> str:
     return str(next(one["name"] for one in told(home)["brokers"] if one["leads"]))
 
 
-def await_lead(home: GrassHome, name: str, since_s: float) -> None:
+def await_lead(home: GrassHome, name: str) -> None:
     until(lambda: leader_of(home), f"{name} leads", lambda leads: leads == name)
-    assert time.monotonic() - since_s < TAKEN_OVER_S
 
 
 def test_a_standby_is_told_of_and_sends_those_on_who_ask_it(brokers: Brokers) -> None:
@@ -81,13 +76,11 @@ def test_what_goes_on_does_so_under_the_next_leader(
     waiting = rack.popen("wait", str(running))
     following = rack.popen("logs", "-f", str(running))
     events = rack.popen("events", "-f", "--json", "-n", "1000")
-    killed = time.monotonic()
     first.kill_daemon()
     new = rack.enqueue("--worker", "rack", "--", "true")
-    await_lead(rack, "two", killed)
+    await_lead(rack, "two")
     assert new == running + 1
     rack.ok("wait", str(new))
-    assert time.monotonic() - killed < TAKEN_OVER_S
     gate.tell()
     assert waiting.wait() == 7
     assert following.communicate()[0] == "over\n"
@@ -106,10 +99,9 @@ def test_a_leader_that_hung_writes_nothing_more(brokers: Brokers) -> None:
     first, second, rack = brokers
     pid = first.daemon_pid()
     assert pid is not None
-    stopped = time.monotonic()
     os.kill(pid, signal.SIGSTOP)
     try:
-        await_lead(second, "two", stopped)
+        await_lead(second, "two")
         job = rack.enqueue("--", "true")
         rack.ok("wait", str(job))
     finally:
@@ -123,13 +115,12 @@ def test_a_leader_that_is_stopped_leaves_the_lead_to_a_standby(
     brokers: Brokers,
 ) -> None:
     first, second, _ = brokers
-    stopped = time.monotonic()
     first.ok("stop")
-    await_lead(second, "two", stopped)
+    await_lead(second, "two")
     first.ok("start")
     assert leader_of(first) == "two"
     second.ok("stop")
-    await_lead(first, "one", time.monotonic())
+    await_lead(first, "one")
 
 
 def test_the_brokers_key_is_given_to_a_code_for_brokers_only(
@@ -142,3 +133,25 @@ def test_the_brokers_key_is_given_to_a_code_for_brokers_only(
     key = second.folder / "broker.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert key.read_bytes() == (first.folder / "broker.key").read_bytes()
+
+
+def test_a_callers_environment_goes_to_the_callers_machine_alone(
+    machine: Machine, database: str
+) -> None:
+    first, second = machine("first"), machine("second")
+    first.ok("start", *LOOPBACK, "--name", "one", "--store", database)
+    line = new_line(first, "--role", "broker")
+    second.ok("join", "--standby", *LOOPBACK, "--name", "two", line)
+    until(lambda: len(told(first)["brokers"]), "both are known", lambda n: n == 2)
+    first.environment["SECRET"] = "mine"
+    print_it = ("--hold", "--", "sh", "-c", "echo secret: $SECRET")
+    here = first.enqueue("--worker", "one", *print_it)
+    there = first.enqueue("--worker", "two", *print_it)
+    first.kill_daemon()
+    await_lead(second, "two")
+    second.ok("release", "--yes", f"{here}-{there}")
+    second.ok("wait", str(there))
+    assert second.ok("logs", str(there)) == "secret:\n"
+    first.ok("start")
+    second.ok("wait", str(here))
+    assert second.ok("logs", str(here)) == "secret: mine\n"

@@ -111,6 +111,11 @@ class Rounds:
         self._flags.most_strangers, self._flags.jobs_per_gpu = strangers, jobs
         self._flags.apply_to(self.core.state)
 
+    def share_store(self) -> None:
+        """Note that other brokers may have led before."""
+        self._flags.shared = True
+        self._flags.apply_to(self.core.state)
+
     def set_home_worker(self, worker: str) -> None:
         """Note which worker is in the broker's own daemon."""
         self._flags.home_worker = worker
@@ -337,10 +342,7 @@ class Rounds:
         self._under_way = []
 
     def give_up(self, lost: LeadLost) -> None:
-        """Answer all who wait: this broker does not lead any more.
-
-        What came of a commit that is under way is not known.
-        """
+        """Answer all who wait: this broker leads no more; a commit may be under way."""
         cut_off = Stopping("the broker lost the lead before it answered")
         self._answer_all(self._applied, cut_off)
         for reply in self._inbox.clear():

@@ -65,6 +65,8 @@ class DaemonFlags(msgspec.Struct):
 
     home_worker: str | None = None
     """The worker in the broker's own daemon; callers' environments go there."""
+    shared: bool = False
+    """Whether other brokers may have led, on whose machines callers were."""
     starts_jobs: bool = True
     most_strangers: int = WHOLE // 10
     """How much of a GPU's memory strangers may use before it gives no share."""

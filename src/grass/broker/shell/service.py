@@ -87,6 +87,7 @@ class Broker(JobWaits):
         self._links = Links(self)
         if lead is not None:
             self._links.brokers = lead.addresses
+            self._rounds.share_store()
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = Readers(store)

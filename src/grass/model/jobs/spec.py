@@ -94,6 +94,8 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """The queue's directory, for jobs that named none themselves."""
     base_env: int | None = None
     """The stored environment of the caller; None: the worker's own."""
+    origin: str = ""
+    """Where several brokers share a store: the worker of the caller's own machine."""
     after: tuple[After, ...] = ()
     """The jobs that must have ended, and how, before this one may start."""
     begin_at: int | None = None

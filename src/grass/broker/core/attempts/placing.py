@@ -122,21 +122,26 @@ def start_of(state: State, job: Job, attempt: Attempt) -> Start:
 def _task(state: State, spec: Spec, attempt: Attempt) -> dict[str, TaskCall]:
     """Return a task without the caller's Python, where that is on another machine."""
     task = spec.task
-    if task is None or _has_callers_files(state, attempt):
+    if task is None or _has_callers_files(state, spec, attempt):
         return {}
     return {"task": replace(task, interpreter="")}
 
 
 def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
     """Return the caller's environment, which goes where the caller's files are."""
-    if spec.base_env is None or not _has_callers_files(state, attempt):
+    if spec.base_env is None or not _has_callers_files(state, spec, attempt):
         return None
     return state.envs[spec.base_env]
 
 
-def _has_callers_files(state: State, attempt: Attempt) -> bool:
-    worker = attempt.worker
-    return worker == state.daemon.home_worker or state.pools.shares_home(worker)
+def _has_callers_files(state: State, spec: Spec, attempt: Attempt) -> bool:
+    """Tell whether an attempt is on the caller's machine, or shares its files.
+
+    Where several brokers share a store, another one may lead than the caller spoke to.
+    """
+    worker, flags = attempt.worker, state.daemon
+    origin = spec.origin if flags.shared else flags.home_worker
+    return worker == origin or state.pools.shares_home(worker)
 
 
 def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
