@@ -66,6 +66,16 @@ def test_a_function_is_a_job_and_returns_its_value(desk: GrassHome) -> None:
     assert "train(...)\n" in shown
 
 
+def test_functions_that_write_nothing_have_empty_logs(
+    desk: GrassHome, double: Callable[[int], int]
+) -> None:
+    jobs = grass.map(double, range(4))
+    assert jobs.results(PATIENCE_S) == [0, 2, 4, 6]
+    for job in jobs:
+        assert list(job.logs()) == list(job.logs(tail=3)) == []
+        assert list(job.logs(follow=True)) == []
+
+
 def test_what_it_raises_is_raised_with_its_traceback(desk: GrassHome) -> None:
     def fails() -> None:
         raise KeyError("missing")
