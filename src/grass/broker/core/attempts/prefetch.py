@@ -19,7 +19,7 @@ from grass.model.jobs.job import Attempt, Job
 
 SHORT_S = 0.05
 """Jobs that run longer than this on average are not prefetched."""
-AHEAD_S = 0.02
+AHEAD_S = 0.05
 """How much work is prefetched behind each running job."""
 FIRST_AHEAD, MOST_AHEAD = 8, 64
 """How many jobs are prefetched at first, and once they have all had their turn."""
