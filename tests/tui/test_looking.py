@@ -7,8 +7,10 @@ from textual.app import App, ComposeResult
 from textual.containers import Vertical
 
 from grass.cli.printing.signs import ASCII, UNICODE
+from grass.tui.app import Fresh, TopApp
 from grass.tui.job_list import JobList
 from grass.tui.log_view import LogView
+from grass.tui.updates import News
 from tests.support.fifo import Fifo
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
@@ -278,6 +280,19 @@ def test_gpus_and_queues_have_screens(shared: GrassHome, two: FakeGpus) -> None:
 
     with two.stranger(0, "3G") as pid:
         play(shared, scene)
+
+
+def test_what_is_read_while_it_is_left_is_not_drawn(shared: GrassHome) -> None:
+    seen: list[TopApp] = []
+
+    async def scene(at: Play) -> None:
+        await at.shows("● live")
+        seen.append(at.app)
+
+    play(shared, scene)
+    (app,) = seen
+    assert app.screen_stack == []
+    app.on_fresh(Fresh(News("overview", shared.document())))
 
 
 def test_the_keys_are_listed(shared: GrassHome) -> None:

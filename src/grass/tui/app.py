@@ -122,7 +122,8 @@ class TopApp(ActingApp):
     def on_fresh(self, message: Fresh) -> None:
         """Take over what was read."""
         self.state.take(message.news)
-        if self.screen is self._main:
+        # While it is being left there is no screen any more.
+        if self.screen_stack[-1:] == [self._main]:
             with suppress(NoMatches):
                 self._main.draw_topic(message.news.topic)
         else:
