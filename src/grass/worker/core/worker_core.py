@@ -390,12 +390,11 @@ class WorkerCore:
         if not self._keeper_ready:
             return
         verbs = self._hello.prepare(self.now_s)
-        if verbs is None:
-            hello = self._hello.hello(
-                self._attempts, self.now_s, self._readiness.unable, self.wall_us
-            )
-            self._readiness.told = hello.unable
-            hello.withheld = self._checks.for_hello()
-            self._effects.to_broker.append(hello)
-        else:
+        if verbs is not None:
             self._effects.to_keeper.extend(verbs)
+            return
+        unable = self._readiness.unable
+        hello = self._hello.hello(self._attempts, self.now_s, unable, self.wall_us)
+        self._readiness.told = hello.unable
+        hello.withheld = self._checks.for_hello()
+        self._effects.to_broker.append(hello)
