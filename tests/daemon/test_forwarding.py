@@ -11,8 +11,8 @@ from starlette.types import Message
 
 from grass.api.app import Application
 from grass.config import API_PREFIX, Home
-from grass.daemon.forwarding import application
-from grass.daemon.remote_calls import WorkerDaemon
+from grass.daemon.forwarding.api_forwarding import application
+from grass.daemon.forwarding.remote_calls import WorkerDaemon
 from tests.support.patience import PATIENCE_S
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import AttemptState, JobState
-from grass.queries import timeline
-from grass.queries.timeline import (
+from grass.queries.timeline import timeline
+from grass.queries.timeline.timeline import (
     Collected,
     Held,
     Lane,

@@ -2,8 +2,8 @@
 
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import JobState
-from grass.queries.timeline import Lane, Lanes
-from grass.queries.timeline_outlook import Expected, _placed
+from grass.queries.timeline.timeline import Lane, Lanes
+from grass.queries.timeline.timeline_outlook import Expected, _placed
 
 GPUS = {"gpu": dict.fromkeys(("0", "1"), WHOLE)}
 

@@ -63,7 +63,7 @@ from grass.queries.broker_documents import BrokersReply
 from grass.queries.documents import json_bytes
 from grass.queries.output.output_lines import LinesReply
 from grass.queries.output.output_search import SearchReply
-from grass.queries.timeline_documents import TimelineReply
+from grass.queries.timeline.timeline_documents import TimelineReply
 
 BROKERS_HEADER = "grass-brokers"
 """Where the brokers of the cluster are, the leader first; only if there are several."""

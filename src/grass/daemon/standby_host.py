@@ -23,7 +23,7 @@ from grass.broker.shell.candidacy import Candidacy
 from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import API_PREFIX, OWN_HEADER, Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.forwarding import own_overview
+from grass.daemon.forwarding.api_forwarding import own_overview
 from grass.daemon.hosting import Hosting, RemoteBroker, save_options
 from grass.daemon.worker_host import host_worker
 from grass.errors import UsageError

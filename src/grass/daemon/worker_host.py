@@ -15,14 +15,14 @@ from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.file_restore import restore_files
-from grass.daemon.forwarding import application
+from grass.daemon.forwarding.api_forwarding import application
+from grass.daemon.forwarding.remote_calls import WorkerDaemon
 from grass.daemon.hosting import (
     Hosting,
     RemoteBroker,
     save_options,
     with_worker_name,
 )
-from grass.daemon.remote_calls import WorkerDaemon
 from grass.daemon.worker_setup import (
     with_old_results_removed,
     worker,

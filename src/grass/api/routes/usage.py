@@ -11,10 +11,10 @@ from grass.api.server.cancellation import while_connected
 from grass.broker.core.workers import registry
 from grass.errors import UsageError
 from grass.model.times import microseconds
-from grass.queries import timeline_documents
 from grass.queries.documents import JsonObject
-from grass.queries.timeline import Window
-from grass.queries.timeline_documents import MOST_BARS, TimelineReply
+from grass.queries.timeline import timeline_documents
+from grass.queries.timeline.timeline import Window
+from grass.queries.timeline.timeline_documents import MOST_BARS, TimelineReply
 from grass.queries.usage_history import device_history, usage_history
 
 BARS = 2_000

@@ -70,7 +70,7 @@ def _forward(values: Values, client: Client, route: BrokerRoute) -> int:
     client.close()
     import asyncio
 
-    from grass.daemon.web_forwarding import serve_page
+    from grass.daemon.forwarding.web_forwarding import serve_page
 
     address = Address(values.text("host") or HOST, PORT if port is None else port)
 

@@ -24,7 +24,7 @@ from grass.queries.estimates import (
     snapshot_for,
 )
 from grass.queries.explanations import history_of
-from grass.queries.timeline import ALL, CPU, GPU, Lane, Lanes
+from grass.queries.timeline.timeline import ALL, CPU, GPU, Lane, Lanes
 from grass.store.interface import AttemptSpan
 
 MOST_NEXT = 20

@@ -11,7 +11,7 @@ from grass.model.amounts import decimal_number
 from grass.model.jobs.lifecycle import JobState
 from grass.model.times import rfc3339
 from grass.queries.cluster_documents import ForgottenNames
-from grass.queries.timeline import (
+from grass.queries.timeline.timeline import (
     MOST_COUNTED,
     MOST_READ,
     Collected,
@@ -25,7 +25,7 @@ from grass.queries.timeline import (
     lanes_of,
     running_spans,
 )
-from grass.queries.timeline_outlook import Expected, outlook
+from grass.queries.timeline.timeline_outlook import Expected, outlook
 
 MOST_BARS = 10_000
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from grass.api.access.own_process import calling_process, check_started, until_gone
 from grass.api.context import api_state
 from grass.api.server.cancellation import while_connected
-from grass.daemon.remote_calls import WorkerDaemon, ask, read
+from grass.daemon.forwarding.remote_calls import WorkerDaemon, ask, read
 from grass.errors import GrassError, NoDaemon, NotFound, UsageError
 from grass.keeper.process_table import start_ticks
 from grass.link.dialer import Pauses

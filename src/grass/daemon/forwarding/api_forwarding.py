@@ -19,9 +19,9 @@ from grass.api.app import ENDPOINTS, Application, build
 from grass.api.server.cancellation import while_connected
 from grass.client.credentials import Credentials
 from grass.config import API_PREFIX, OWN_HEADER
-from grass.daemon import guest_forwarding
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.remote_calls import WorkerDaemon, ask, path_of, read
+from grass.daemon.forwarding import guest_forwarding
+from grass.daemon.forwarding.remote_calls import WorkerDaemon, ask, path_of, read
 from grass.errors import Refused
 from grass.link.dialer import Phase
 from grass.model.access import Right

@@ -1,0 +1,1 @@
+"""What a daemon without a broker of its own passes on to that of another machine."""
