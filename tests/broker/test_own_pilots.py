@@ -1,5 +1,6 @@
 """Jobs with a pilot of their own, and pilots that take many: a whole broker, no I/O."""
 
+import signal
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -126,6 +127,21 @@ def test_a_job_runs_on_its_own_pilot_and_no_other_job_does(
     broker.hear(Exited(broker.name(other), broker.now_us, 0), worker)
     assert broker.state.pools.pilots[second.mark].stage is PilotStage.LEAVING
     assert broker.running() == []
+
+
+def test_a_job_that_ends_with_the_worker_that_was_lent_is_lost(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.SHARED)
+    jobs = [broker.enqueue(pool="uni", retry_lost=number) for number in (0, 1)]
+    failing = broker.enqueue(pool="uni", retry_lost=1)
+    worker = come(broker, pilots(broker)[0])
+    for job in jobs:
+        taken = Exited(broker.name(job), broker.now_us, signal=signal.SIGTERM)
+        broker.hear(taken, worker)
+    broker.hear(Exited(broker.name(failing), broker.now_us, 1), worker)
+    assert broker.states(*jobs, failing) == ["lost", "running", "failed"]
+    assert broker.reason(jobs[0]) == "its worker was taken back by the engine"
 
 
 def test_a_pilots_token_ends_soon_after_the_pilot(

@@ -4,6 +4,8 @@ A worker's messages are applied only to attempts that it holds. Judging an outco
 pure step (`outcomes`); recording it is the last one. `placing` makes attempts.
 """
 
+import signal
+
 from msgspec.structs import replace
 
 from grass.broker.core.attempts import more_memory, prefetch
@@ -38,6 +40,7 @@ from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.worker import Worker
 
+TAKEN_BACK = "its worker was taken back by the engine"
 MOST_RETURNS = 20
 """A worker that returns so many placements in a row is drained."""
 
@@ -128,6 +131,8 @@ def exited(state: State, worker: str, message: Exited) -> None:
     if message.reason == CUT_OFF:
         # The same whether the broker hears of it in time or only counts the time.
         message = replace(message, lost=True)
+    elif _is_taken_back(state, job, message):
+        message = replace(message, lost=True, reason=TAKEN_BACK)
     state.returns.in_a_row.pop(worker, None)
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes
@@ -138,6 +143,21 @@ def exited(state: State, worker: str, message: Exited) -> None:
         attempt.output, attempt.stderr = message.output, message.stderr
         attempt.usage = message.usage
     _end(state, job, attempt, end, message)
+
+
+def _is_taken_back(state: State, job: Job, message: Exited) -> bool:
+    """Tell whether an engine has ended a job with the worker that it had lent.
+
+    Engines send SIGTERM to all processes of a job of theirs. It says nothing of the
+    job, which has neither failed nor was it stopped here.
+    """
+    unasked = message.signal == signal.SIGTERM and message.reason is None
+    attempt = state.attempts[job.id]
+    return (
+        unasked
+        and job.stopping_since is None
+        and state.pools.has_worker(attempt.worker)
+    )
 
 
 def profile_noted(state: State, worker: str, message: ProfileNoted) -> None:

@@ -94,6 +94,10 @@ class PoolMemory:
             if one.worker == worker
         )
 
+    def has_worker(self, worker: str) -> bool:
+        """Return whether a worker is that of a pilot."""
+        return any(one.worker == worker for one in self.pilots.values())
+
     def pilots_of(self, pool: str) -> list[Pilot]:
         """Return all pilots of a pool that may be alive."""
         return [one for one in self.pilots.values() if one.pool == pool]
