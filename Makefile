@@ -16,12 +16,20 @@ demo: $(INSTALLED)
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
+# `make test STORE=postgres` runs the tests of stores, brokers, daemons and faults with the
+# queue in PostgreSQL.
+STORE ?= sqlite
 test: $(READY) tmux slurm postgres chromium
+ifeq ($(STORE),postgres)
+	STORE=postgres $(BIN)/python -m pytest -n 3 -m "not sqlite" \
+		tests/store tests/broker tests/queries tests/daemon tests/fault
+else
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest -n $(PROCESSES); tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
+endif
 
 # Debian's packages that tests use, by a program of each. Where they cannot be installed,
 # these tests are skipped.

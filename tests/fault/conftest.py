@@ -1,5 +1,25 @@
 """The fixtures of tests with a real daemon."""
 
-from tests.support.fixtures import cold, fifo, gate, home, lasting, news, shared
+from tests.support.fixtures import (
+    cold,
+    database,
+    fifo,
+    gate,
+    home,
+    lasting,
+    news,
+    postgres,
+    shared,
+)
 
-__all__ = ["cold", "fifo", "gate", "home", "lasting", "news", "shared"]
+__all__ = [
+    "cold",
+    "database",
+    "fifo",
+    "gate",
+    "home",
+    "lasting",
+    "news",
+    "postgres",
+    "shared",
+]

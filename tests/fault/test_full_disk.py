@@ -18,7 +18,7 @@ from tests.support.homes import GrassHome
 from tests.support.patience import until
 from tests.support.processes import await_end
 
-pytestmark = pytest.mark.daemon
+pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
 DISK_BYTES = 16 << 20
 SOON_S = 20.0

@@ -1,8 +1,9 @@
 """SIGKILL for the daemon, the keeper or both, with jobs in flight."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,16 @@ pytestmark = pytest.mark.daemon
 KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
 KERNEL_TELLS = KERNEL >= (6, 15)
 """Whether the exit code of a process whose parent was killed can be learned."""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def cold(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[GrassHome]:
+    """A home with its queue in each of the databases."""
+    in_postgres = request.param == "postgres"
+    url = request.getfixturevalue("database") if in_postgres else None
+    home = GrassHome(tmp_path, store=url)
+    yield home
+    home.end()
 
 
 def test_jobs_run_on_without_their_daemon_and_nothing_is_forgotten(

@@ -13,7 +13,7 @@ from tests.support.homes import GrassHome
 from tests.support.patience import until
 from tests.support.processes import await_end, await_stopped
 
-pytestmark = pytest.mark.daemon
+pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
 
 def await_socket_of(home: GrassHome) -> None:

@@ -24,7 +24,7 @@ from tests.support.homes import Document, GrassHome
 from tests.support.patience import PATIENCE_S, until
 from tests.support.processes import alive, await_end, until_ready
 
-pytestmark = pytest.mark.daemon
+pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
 ROOT = Path(__file__).parents[2]
 FAILED_SYNC = "SQLITE_IOERR_FSYNC"

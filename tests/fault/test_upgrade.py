@@ -12,7 +12,7 @@ from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.processes import await_end
 
-pytestmark = pytest.mark.daemon
+pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
 JOBS = 60
 

@@ -51,7 +51,10 @@ class Beside(subprocess.Popen[str]):
 class GrassHome:
     """Everything one test needs to use grass as a person would."""
 
-    def __init__(self, tmp_path: Path, folder: Path | None = None) -> None:
+    def __init__(
+        self, tmp_path: Path, folder: Path | None = None, store: str | None = None
+    ) -> None:
+        """`store` is the URL of a database; without one it is that of all tests."""
         self.folder = folder or tmp_path / "home"
         self.desk = tmp_path / "desk"
         """The directory commands are given in."""
@@ -63,8 +66,12 @@ class GrassHome:
             "GRASS_HOME": str(self.folder),
             "PATH": f"{self.bin}:{os.environ['PATH']}",
         }
-        if IN_POSTGRES:
-            self.environment["GRASS_STORE_URL"] = url_of(self.folder)
+        self.store = url_of(self.folder) if IN_POSTGRES else store
+        if self.store is not None:
+            # In a file: a client that starts a daemon has the tests' own environment.
+            self.folder.mkdir(mode=0o700)
+            config = f"[store]\nurl = '{self.store}'\n"
+            (self.folder / "config.toml").write_text(config)
         self.grass: tuple[str, ...] = GRASS
         """The words that a command begins with."""
         self.client = Client(Home(str(self.folder)))
@@ -209,8 +216,8 @@ class GrassHome:
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Read the database beside the daemon."""
-        if IN_POSTGRES:
-            return rows_of(self.folder, query, *values)
+        if self.store is not None:
+            return rows_of(self.store, query, *values)
         address = f"{(self.folder / 'grass.db').as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(address, uri=True)) as db:
             return db.execute(query, values).fetchall()
@@ -254,8 +261,8 @@ class GrassHome:
         records.write_text(records.read_text().replace(boot, earlier))
 
     def _change(self, statement: str, *values: object) -> None:
-        if IN_POSTGRES:
-            rows_of(self.folder, statement, *values)
+        if self.store is not None:
+            rows_of(self.store, statement, *values)
             return
         with contextlib.closing(sqlite3.connect(self.folder / "grass.db")) as db:
             db.execute(statement, values)

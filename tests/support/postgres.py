@@ -23,7 +23,7 @@ import psycopg
 
 from grass.store.postgres.address import address_of
 from grass.store.postgres.connections import connect
-from grass.store.postgres.migrating import migrate
+from grass.store.postgres.migrating import SCHEMA_VERSION, migrate
 
 SETTINGS = (
     "-c listen_addresses= -c fsync=off -c full_page_writes=off -c max_connections=200"
@@ -32,6 +32,9 @@ SETTINGS = (
 TEMPLATE = "grass_template"
 PORT = 5432
 """Part of the name of its socket; nothing listens on it."""
+_JSON_EXTRACT = """CREATE FUNCTION json_extract(text, text) RETURNS jsonb AS
+$$ SELECT jsonb_path_query_first($1::jsonb, $2::jsonpath) $$ LANGUAGE sql"""
+"""As SQLite has it, for questions of tests."""
 _USERS = ("postgres", "nobody")
 _numbers = itertools.count(1)
 
@@ -96,6 +99,7 @@ class PostgresServer:
         address = address_of(self.url(TEMPLATE))
         with contextlib.closing(connect(address)) as db:
             migrate(db, address)
+            db.execute(_JSON_EXTRACT)
 
     def new_database(self) -> str:
         """Make a database for one test, and return its URL."""
@@ -104,6 +108,25 @@ class PostgresServer:
         update = f"UPDATE meta SET value = '{token_hex(8)}' WHERE key = 'cluster'"
         self.execute(update, name)
         return self.url(name)
+
+    def clear(self, url: str) -> None:
+        """Make a database as it was at first, whoever uses it."""
+        name = urlsplit(url).path.removeprefix("/")
+        tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ="
+            f" '{name}'"
+        )
+        with psycopg.connect(url, autocommit=True) as db:
+            named = ", ".join(row[0] for row in db.execute(tables))
+            db.execute(
+                f"BEGIN; TRUNCATE {named} RESTART IDENTITY;"
+                f" INSERT INTO meta VALUES ('schema', '{SCHEMA_VERSION}'),"
+                f" ('cluster', '{token_hex(8)}'), ('last_job', '0'), ('paused', '0');"
+                " INSERT INTO journal (last) VALUES (0); INSERT INTO lead"
+                " (epoch, holder, address, taken_at, ends_at)"
+                " VALUES (0, '', '', to_timestamp(0), to_timestamp(0)); COMMIT"
+            )
 
     def drop(self, url: str) -> None:
         """Remove a database, whoever uses it."""

@@ -29,28 +29,24 @@ def url_of(path: Path) -> str:
     from tests.support.postgres import shared_server
 
     if path not in _urls:
-        _urls[path] = shared_server().new_database()
+        # One of a test that is over, whose folder is gone, is used again.
+        over = next((known for known in _urls if not known.parent.exists()), None)
+        if over is None:
+            _urls[path] = shared_server().new_database()
+        else:
+            _urls[path] = _urls.pop(over)
+            shared_server().clear(_urls[path])
     return _urls[path]
 
 
-def drop_databases() -> None:
-    """Remove the databases that tests have used so far."""
-    if _urls:
-        from tests.support.postgres import shared_server
-
-        for url in _urls.values():
-            shared_server().drop(url)
-        _urls.clear()
-
-
-def rows_of(path: Path, query: str, *values: object) -> list[Any]:
+def rows_of(url: str, query: str, *values: object) -> list[Any]:
     """Read the database beside its broker."""
     from grass.store.postgres.address import address_of
     from grass.store.postgres.connections import connect
 
-    db = connect(address_of(url_of(path)))
+    db = connect(address_of(url))
     try:
-        cursor = db.execute(query, values)
-        return [] if cursor.rowcount < 0 else cursor.fetchall()
+        found: Any = db.execute(query, values)
+        return found.fetchall() if found.description else []
     finally:
         db.close()
