@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PROCESSES ?= 3
 
-.PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux slurm \
+.PHONY: demo test check lint style format bench clean simulate torture failover soak fuzz screens tmux slurm \
 	postgres chromium web-check gpu-test pool-test ray-test pictures web-test
 
 demo: $(INSTALLED)
@@ -90,6 +90,10 @@ pictures: $(READY) chromium
 SEEDS ?= 2000
 simulate: $(READY)
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS)
+
+# Leaders of three brokers killed, hung and stopped: `make failover KILLS=50`.
+failover: $(READY)
+	$(BIN)/python -m tests.fault.failing_over --kills $(KILLS)
 
 # Real daemons and keepers killed at random: `make torture KILLS=5000`.
 KILLS ?= 500
