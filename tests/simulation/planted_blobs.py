@@ -22,7 +22,7 @@ def _not_verified(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryDraft, "finish", finish)
 
 
-@bug("a blob is removed while a call names it", likely=0)
+@bug("a blob is removed while a call names it", likely=200)
 def _held_removed(patch: pytest.MonkeyPatch) -> None:
     def removable(self: BlobClaims, unnamed: Iterable[str]) -> list[str]:
         left = list(unnamed)

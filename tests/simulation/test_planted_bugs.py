@@ -21,6 +21,7 @@ FEW = {
     "the end of a task is told while its orphans live": 3,
     "the code of a runner's last task is taken for that of the next": 7,
     "a fetched blob is not verified": 58,
+    "a blob is removed while a call names it": 200,
     "a task starts before its blob is there": 9,
 }
 """With the seed that has found each of them lately; another one may do so tomorrow."""
