@@ -140,7 +140,8 @@ def test_a_job_that_ends_with_the_worker_that_was_lent_is_lost(
         taken = Exited(broker.name(job), broker.now_us, signal=signal.SIGTERM)
         broker.hear(taken, worker)
     broker.hear(Exited(broker.name(failing), broker.now_us, 1), worker)
-    assert broker.states(*jobs, failing) == ["lost", "running", "failed"]
+    assert broker.states(*jobs, failing) == ["lost", "queued", "failed"]
+    assert pilots(broker)[0].stage is PilotStage.LEAVING
     assert broker.reason(jobs[0]) == "its worker was taken back by the engine"
 
 

@@ -133,6 +133,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
         message = replace(message, lost=True)
     elif _is_taken_back(state, job, message):
         message = replace(message, lost=True, reason=TAKEN_BACK)
+        state.pools.taken_back.add(worker)
     state.returns.in_a_row.pop(worker, None)
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes

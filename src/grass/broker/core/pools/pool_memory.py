@@ -51,6 +51,8 @@ class PoolMemory:
         self.effects: list[Effect] = []
         self.bound: dict[int, str] = {}
         """By job the worker of the pilot that is there for it alone; not stored."""
+        self.taken_back: set[str] = set()
+        """Workers that their engines are about to end; not stored."""
         self.refused_jobs: dict[int, int] = {}
         """How often a pilot for a job was refused; not stored."""
         self.left: set[str] = set()

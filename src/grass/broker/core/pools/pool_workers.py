@@ -22,7 +22,7 @@ from grass.broker.core.pools.sizing import (
 )
 from grass.broker.core.state import SCHEDULER, State
 from grass.broker.core.workers import forget, units
-from grass.model.pools import Pilot, PilotSize, Pool
+from grass.model.pools import Pilot, PilotSize, PilotStage, Pool
 from grass.model.worker import Worker
 from grass.scheduler.pilot_terms import PilotTerms
 
@@ -69,6 +69,10 @@ def follow(state: State, now_s: float) -> None:
     with_jobs = {attempt.worker for attempt in state.attempts.values()}
     for pilot in list(memory.pilots.values()):
         _follow(state, pilot, with_jobs, now_s)
+        if pilot.worker in memory.taken_back and pilot.stage is not PilotStage.LEAVING:
+            # Before anything else is placed there.
+            leaving.leave(memory, pilot)
+    memory.taken_back.clear()
     binding.follow(state)
     leaving.advance(memory, state.now_us)
     _carry_out_drains(state)
