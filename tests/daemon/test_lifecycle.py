@@ -86,6 +86,7 @@ def test_a_stale_socket_and_pid_file_do_no_harm(home: GrassHome) -> None:
     assert home.ok("stop") == "grass is stopped\n"
 
 
+@pytest.mark.sqlite
 def test_what_lies_in_the_sockets_place_does_no_harm(cold: GrassHome) -> None:
     cold.folder.mkdir(mode=0o700)
     (cold.folder / "grass.sock").write_text("not a socket")
@@ -214,6 +215,7 @@ def test_the_keeper_leaves_when_it_has_nothing_to_keep(home: GrassHome) -> None:
     await_end(keeper)
 
 
+@pytest.mark.sqlite
 def test_files_are_for_their_owner_alone(shared: GrassHome) -> None:
     shared.wait(shared.enqueue("--", "true"))
     assert shared.folder.stat().st_mode & 0o777 == 0o700
@@ -230,6 +232,7 @@ def test_a_home_that_cannot_be_made_is_named(cold: GrassHome) -> None:
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.sqlite
 def test_a_database_that_is_none_is_named(cold: GrassHome) -> None:
     cold.folder.mkdir(mode=0o700)
     (cold.folder / "grass.db").write_bytes(b"this is no database" * 100)
@@ -299,6 +302,7 @@ def test_start_prints_the_pid_for_machines_too(cold: GrassHome) -> None:
     assert cold.daemon_pid() is None
 
 
+@pytest.mark.sqlite
 def test_a_daemon_that_lets_nobody_in_loads_no_cryptography(shared: GrassHome) -> None:
     loaded = Path(f"/proc/{shared.daemon_pid()}/maps").read_text()
     assert "uvloop" in loaded

@@ -15,7 +15,7 @@ from grass.verbs.task_jobs import calls_of, enqueue_tasks, read_result
 from tests.support.homes import GRASS, GrassHome
 from tests.support.patience import PATIENCE_S, until
 
-pytestmark = pytest.mark.daemon
+pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
 
 def blobs(home: GrassHome) -> list[Path]:
