@@ -89,6 +89,9 @@ class Line:
     def watch(self, open_another: object) -> None:
         pass
 
+    def ask_this_daemon(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -159,6 +159,7 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             blamed=mostly("", names),
             to_peak_s=st.one_of(st.none(), seconds),
             marks=st.lists(whole, max_size=3),
+            result=st.one_of(st.binary(max_size=40), st.just(bytes(1 << 17))),
         ),
         "overran": fields(m.Overran, **common, unit=text, used=whole, reserved=whole),
         "noted": fields(
