@@ -79,7 +79,8 @@ def test_a_pool_is_shown_paused_and_chosen_for_a_job(
 ) -> None:
     (tmp_path / "site.toml").write_text(SITE)
     cold.ok("start", "--bind=127.0.0.1:0", "--advertise=127.0.0.1", "--no-worker")
-    cold.ok("pool", "add", "uni", "--file", str(tmp_path / "site.toml"))
+    site, folder = tmp_path / "site.toml", tmp_path / "pilots"
+    cold.ok("pool", "add", "uni", f"--file={site}", f"--folder={folder}")
     cold.enqueue("true")
     page = look(cold, "/queues")
     card = page.get_by_role("article", name="pool uni")
