@@ -195,9 +195,12 @@ class Cluster:
     def _expect_ends(self, machine: Machine) -> None:
         """Check that attempts that were lost in its sleep end soon after it."""
         host, keeper = machine.host, machine.keeper
-        host.excused_until = self.world.now + WAKE_US
+        until = host.excused_until = self.world.now + WAKE_US
 
         def check() -> None:
+            if host.excused_until > until:
+                # It has slept again since, and the time begins anew.
+                return
             living = [run.main.attempt for run in self.witness.doomed(host)]
             if keeper is None or machine.keeper is not keeper:
                 # Another keeper takes over first and gets the same time.
