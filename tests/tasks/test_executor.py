@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, as_completed, wait
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,20 @@ def test_a_shutdown_can_cancel_what_is_left(tmp_path: Path) -> None:
     for future in futures:
         with pytest.raises(CancelledError):
             future.result()
+
+
+def test_a_shutdown_cancels_what_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = grass.Executor(rpw={"cpu": 1})
+    submit_here = executor._submit_here
+
+    def shut_first(*call: Any) -> None:
+        executor.shutdown(wait=False, cancel_futures=True)
+        submit_here(*call)
+
+    monkeypatch.setattr(executor, "_submit_here", shut_first)
+    future = executor.submit(time.sleep, 600)
+    executor.shutdown()
+    assert future.cancelled()
 
 
 IN_A_BLOCK = """

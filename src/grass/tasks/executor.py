@@ -72,6 +72,7 @@ class Executor(FutureExecutor):
         self._futures: dict[int, Future[Any]] = {}
         self._cancelled: list[Task] = []
         self._is_shut = False
+        self._cancels_all = False
         self._thread: Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
@@ -99,6 +100,7 @@ class Executor(FutureExecutor):
         """Take no more calls; wait for those that were submitted, or cancel them."""
         with self._lock:
             self._is_shut = True
+            self._cancels_all |= cancel_futures
             thread = self._thread
             left = [call[0] for call in self._calls] + list(self._futures.values())
         if thread is None:
@@ -228,7 +230,11 @@ class Executor(FutureExecutor):
         task = self._session.submit(self, options, self._request, fn, args, kwargs)
         with self._lock:
             self._futures[task.number] = future
+            # A shutdown has not seen it if it was on its way here.
+            is_unwanted = self._cancels_all
         future.add_done_callback(partial(self._noted, task))
+        if is_unwanted:
+            future.cancel()
 
     def _noted(self, task: Task, future: Future[Any]) -> None:
         if future.cancelled():
