@@ -78,6 +78,7 @@ def _enqueued(address: str, rpw: Resource, backend: str) -> tuple[str, Client, i
     client = Client(broker=address, may_start=False)
     words = ["python", "-m", MODULE, backend, f"{PATIENCE_S:g}"]
     require = {kind: decimal_number(amount) for kind, amount in counted(rpw)}
+    job = None
     try:
         job = client.enqueue(words, name=_name(), require=require, stdin="channel")
     except Untrusted as error:
@@ -86,6 +87,9 @@ def _enqueued(address: str, rpw: Resource, backend: str) -> tuple[str, Client, i
         ) from None
     except Broken as error:
         raise UsageError(f"the broker at {address} went away: {error}") from None
+    finally:
+        if job is None:
+            client.close()
     return address, client, job
 
 
