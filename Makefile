@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
-PROCESSES ?= 3
+PROCESSES ?= 4
 
 .PHONY: demo test check lint style format bench clean simulate torture failover soak fuzz screens tmux slurm \
 	postgres chromium web-check gpu-test pool-test ray-test pictures web-test
@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
-# for processes or for a time, so there is one more of them at a time than of cores.
+# for processes or for a time, so there are two more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
 # `make test STORE=postgres` runs the tests of stores, brokers, daemons and faults with the

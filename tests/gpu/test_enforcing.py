@@ -50,6 +50,8 @@ def test_a_job_above_its_memory_fails_alone_and_is_retried_with_more(
     neighbour = real.hold("--vram", "4G", "--enforce", mib=1024, busy=True)
     job = real.use("--vram", "4G", "--enforce", "--retries", "1", mib=5 * 1024)
     real.await_event("retried", job)
+    # Between its attempts a job has no output.
+    until(lambda: real.client.job(job)["pid"], "it never ran")
     until(lambda: real.logs(job), "it never held", lambda said: "holding" in said)
     first, second = real.client.job(job)["attempts"]
     record_property("above its memory", first["reason"])

@@ -120,7 +120,8 @@ def test_leftovers_that_ignore_the_signal_are_killed(daemon: Daemon) -> None:
         ),
     )
     assert exited["code"] == 4
-    assert not alive(int(daemon.output("a").read_text()))
+    # The shell may say that its child was killed, if it sees it before its own end.
+    assert not alive(int(daemon.output("a").read_text().split()[0]))
 
 
 def test_orphans_of_a_living_job_are_left_alone(daemon: Daemon) -> None:
