@@ -153,8 +153,11 @@ class SimBroker:
 
     def step_down(self) -> None:
         """Be no leader any more; all who wait are told."""
-        self.rounds.give_up(LeadLost("another broker leads"))
-        self.end()
+        try:
+            self.rounds.give_up(LeadLost("another broker leads"))
+        finally:
+            # A kill may come while they are told.
+            self.end()
 
     def resume(self, epoch: int) -> None:
         """Go on with the next epoch: the state is read anew."""
