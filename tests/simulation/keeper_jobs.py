@@ -35,6 +35,9 @@ class Keeper(Protocol):
     def post(self, event: events.KeeperEvent) -> None:
         """Tell the core in the next turn."""
 
+    def take_answer(self, pid: int) -> events.Answered | None:
+        """Take what a runner has answered and the core was not told."""
+
     def child_died(self, process: Process) -> None:
         """Note that a child can be reaped."""
 
@@ -129,14 +132,13 @@ class KeeperJobs:
             event = events.Answered(pid, status, None, self._host.wall_us)
             self._keeper.post(event)
 
-    def hears(self, event: events.KeeperEvent) -> bool:
-        """Tell whether an event comes that was not on a line that is hung up."""
-        return not isinstance(event, events.Answered) or event.pid in self._lines
-
-    def _hang_up(self, pid: int) -> None:
+    def _hang_up(self, pid: int) -> events.Answered | None:
+        """End a line; an answer that waits on it is read before."""
         line = self._lines.pop(pid, None)
-        if line is not None:
-            self._processes.hang_up(line)
+        if line is None:
+            return None
+        self._processes.hang_up(line)
+        return self._keeper.take_answer(pid)
 
     def hang_up_all(self) -> None:
         """End every line: the keeper is gone."""

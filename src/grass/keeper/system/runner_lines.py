@@ -1,8 +1,8 @@
 """The lines to runners: tasks are sent, answers are read, and nothing waits.
 
 A line that is hung up, from either end, stays so; its runner is then a process like any
-other. What a runner answered before it ended counts, so its line is read once more when
-it was reaped.
+other. What a runner answered before counts, so its line is read once more when it is
+hung up and when the runner was reaped.
 """
 
 from __future__ import annotations
@@ -144,14 +144,21 @@ class RunnerLines:
         if line.unsent:
             self._poller.watch_writable(line.channel.fileno(), wanted=True)
 
-    def hang_up(self, effect: effects.HangUp) -> None:
-        """End a line; the runner reads that, at the latest after its task."""
+    def hang_up(self, effect: effects.HangUp) -> events.Answered | None:
+        """End a line; the runner reads that, at the latest after its task.
+
+        Returns what it had answered that was not read before: its task is done then,
+        whatever signal ends the runner.
+        """
         line = self._open.get(effect.pid)
-        if line is not None:
-            if effect.taken and line.told:
-                with suppress(OSError):
-                    line.channel.send(TAKEN)
-            self._close(line)
+        if line is None:
+            return None
+        answered = self._read(line)
+        if effect.taken and line.told:
+            with suppress(OSError):
+                line.channel.send(TAKEN)
+        self._close(line)
+        return answered
 
     def _close(self, line: RunnerLine) -> None:
         if self._open.pop(line.pid, None) is not None:
@@ -184,6 +191,12 @@ class RunnerLines:
         self._table.apart.discard(pid)
 
     def _ready(self, line: RunnerLine) -> None:
+        answered = self._read(line)
+        if answered is not None:
+            self._feed(answered)
+
+    def _read(self, line: RunnerLine) -> events.Answered | None:
+        """Return an answer that has come; a line that has ended is closed."""
         try:
             if line.unsent:
                 line.flush()
@@ -193,25 +206,26 @@ class RunnerLines:
             if text is None:
                 self._close(line)
             elif text:
-                self._answered(line, text)
+                return self._answered(line, text)
         except OSError:
             self._close(line)
+        return None
 
-    def _answered(self, line: RunnerLine, text: bytes) -> None:
+    def _answered(self, line: RunnerLine, text: bytes) -> events.Answered | None:
         try:
             answer = read_answer(text)
             used = Usage(answer.user_s, answer.system_s, answer.max_rss)
         except (ValueError, TypeError):
             self._close(line)
-            return
+            return None
         if answer.id != line.attempt:
             self._close(line)
-            return
+            return None
         self._before_answer(line.pid)
         status = answer.code << 8
         line.told = bool(answer.result)
         ended = answer.reason, answer.result
-        self._feed(events.Answered(line.pid, status, used, utc_us(), *ended))
+        return events.Answered(line.pid, status, used, utc_us(), *ended)
 
 
 def close_theirs(line: RunnerLine | None) -> None:
