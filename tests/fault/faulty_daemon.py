@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import grass.daemon.database.open_store
 import grass.daemon.run_daemon
-import grass.daemon.stores
 from grass.config import Home
 from grass.daemon.hosting import Hosting
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -55,7 +55,7 @@ def main(folder: str) -> int:
     def store(home: Home) -> SqliteStore:
         return FaultyStore(Path(home.database))
 
-    grass.daemon.stores._in_file = store
+    grass.daemon.database.open_store._in_file = store
     home = Home(folder)
     return grass.daemon.run_daemon.run_daemon(
         home, Hosting(), ready=None, foreground=True

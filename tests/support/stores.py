@@ -19,7 +19,7 @@ def open_store(path: Path) -> Store:
     """Open the store of a broker; the path need not be that of a file."""
     if not IN_POSTGRES:
         return SqliteStore(path)
-    from grass.daemon.stores import in_postgres
+    from grass.daemon.database.open_store import in_postgres
 
     return in_postgres(url_of(path))
 

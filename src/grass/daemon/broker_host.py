@@ -23,8 +23,8 @@ from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.doctor_process import DoctorProcess
 from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
-from grass.daemon.kept_output import KeptOutput
-from grass.daemon.pool_host import output_folder, pool_runner
+from grass.daemon.pools.kept_output import KeptOutput
+from grass.daemon.pools.pool_host import output_folder, pool_runner
 from grass.daemon.web_host import WebHost
 from grass.daemon.worker_setup import (
     home_folder,

@@ -13,11 +13,11 @@ import uvloop
 from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.database_loss import write_cluster
+from grass.daemon.database.database_loss import write_cluster
+from grass.daemon.database.open_store import open_store, refuse_other_cluster
 from grass.daemon.home_lock import locked
 from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker
 from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
-from grass.daemon.stores import open_store, refuse_other_cluster
 from grass.errors import GrassError, NoDatabase
 from grass.event_log import EventLog, set_up
 from grass.setting_values import SQLITE
@@ -114,7 +114,7 @@ def _host_shared(
     store: Store,
 ) -> None:
     """Host a broker that shares its database with those of other machines."""
-    from grass.daemon.shared_host import SharedHost
+    from grass.daemon.leading.shared_host import SharedHost
 
     assert hosting.store is not None
     cluster = store.cluster()

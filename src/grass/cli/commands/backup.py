@@ -12,7 +12,7 @@ def run(words: list[str]) -> int:
     """Back the database up."""
     values, rest = read(OPTIONS, words)
     file = one_word(rest, "a file")
-    from grass.daemon.store_care import back_up
+    from grass.daemon.database.store_care import back_up
 
     jobs, blobs = back_up(home(), chosen_store(), file)
     if values.has("json"):

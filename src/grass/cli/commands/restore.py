@@ -12,7 +12,7 @@ def run(words: list[str]) -> int:
     """Restore a backup."""
     values, rest = read(OPTIONS, words)
     file = one_word(rest, "a file")
-    from grass.daemon.store_care import restore
+    from grass.daemon.database.store_care import restore
 
     jobs = restore(home(), chosen_store(), file)
     if values.has("json"):

@@ -82,7 +82,7 @@ def _is_otherwise_visible() -> bool:
 
 
 def _begin_new_database() -> None:
-    from grass.daemon.database_loss import begin_anew
+    from grass.daemon.database.database_loss import begin_anew
 
     begin_anew(home())
 

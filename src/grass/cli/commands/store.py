@@ -24,8 +24,8 @@ def _move(values: Values, rest: list[str]) -> int:
     if len(rest) != len(("source", "target")):
         raise UsageError("name two databases", "grass store move sqlite URL")
     source, target = map(_database, rest)
+    from grass.daemon.database.store_care import move
     from grass.daemon.hosting import save_options
-    from grass.daemon.store_care import move
 
     rows = move(home(), source, target)
     others = [word for word in remembered(home()) if not word.startswith("--store=")]
@@ -50,7 +50,7 @@ def _database(text: str) -> str:
 
 def _check(values: Values, rest: list[str]) -> int:
     at_most(rest, 0)
-    from grass.daemon.store_care import check
+    from grass.daemon.database.store_care import check
 
     url = chosen_store()
     sizes, problems = check(home(), url)

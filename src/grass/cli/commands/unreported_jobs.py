@@ -34,7 +34,7 @@ def warn_of_unreported(words: Sequence[str]) -> None:
     running = _running()
     if works_for is None and not running:
         return
-    from grass.daemon.database_loss import own_cluster
+    from grass.daemon.database.database_loss import own_cluster
 
     own = running.pop(own_cluster(home()) or "", 0)
     if works_for is not None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grass.config import Home
-from grass.daemon.database_loss import refuse_lost_database, write_cluster
+from grass.daemon.database.database_loss import refuse_lost_database, write_cluster
+from grass.daemon.database.open_store import in_postgres
 from grass.daemon.home_lock import locked
-from grass.daemon.stores import in_postgres
 from grass.errors import NotFound, Refused, UsageError
 from grass.keeper.crash_points import crash_point
 from grass.setting_values import SQLITE

@@ -20,8 +20,8 @@ from grass.config import Home
 from grass.daemon.broker_host import host_broker, tcp_access
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.hosting import Hosting
-from grass.daemon.own_cluster import note_own_cluster
-from grass.daemon.standby_host import Standby
+from grass.daemon.leading.own_cluster import note_own_cluster
+from grass.daemon.leading.standby_host import Standby
 from grass.daemon.worker_setup import worker_id
 from grass.errors import GrassError, Refused
 from grass.event_log import EventLog

@@ -18,7 +18,7 @@ from grass.broker.shell.pools import PoolRunner, job_name
 from grass.broker.shell.service import Broker
 from grass.client.json_codec import encoded
 from grass.client.private_files import replace_private
-from grass.daemon import pilot
+from grass.daemon.pools import pilot
 from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest, Provider

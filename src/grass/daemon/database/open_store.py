@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grass.config import Home
-from grass.daemon.database_loss import refuse_lost_database, written_cluster
+from grass.daemon.database.database_loss import refuse_lost_database, written_cluster
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.setting_values import SQLITE
 from grass.store import Store

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -61,7 +62,7 @@ def main(path: str) -> int:
 
 
 def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    root = str(Path(__file__).resolve().parents[2])
     command = [sys.executable, "-I", os.path.join(root, "__main__.py"), "daemon"]
     environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
     os.makedirs(told["output"], mode=0o700, exist_ok=True)

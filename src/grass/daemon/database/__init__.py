@@ -1,0 +1,1 @@
+"""The database of a home: opened, missed, moved, checked and restored."""

@@ -1,0 +1,1 @@
+"""A daemon whose broker shares its database with others: it leads, or stands by."""

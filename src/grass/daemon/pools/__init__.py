@@ -1,0 +1,1 @@
+"""Workers of pools: the files that pilots begin with, and their program."""
