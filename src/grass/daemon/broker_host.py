@@ -9,22 +9,22 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any
 
 import grass
 from grass.api.app import application
 from grass.api.context import Context, StandbyOffer
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_server import ApiServer
 from grass.broker.shell.pruning import prune_before
 from grass.broker.shell.service import Broker
 from grass.config import Home, user_environment
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.doctor_process import DoctorProcess
-from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
-from grass.daemon.pools.kept_output import KeptOutput
+from grass.daemon.pools.pilot_output import PilotOutput
 from grass.daemon.pools.pool_host import output_folder, pool_runner
+from grass.daemon.unix_access import UnixAccess
 from grass.daemon.web_host import WebHost
 from grass.daemon.worker_setup import (
     home_folder,
@@ -58,68 +58,103 @@ RETENTION = "retention"
 """The actor of jobs that are forgotten because of their age."""
 
 
-async def host_broker(
-    home: Home,
-    hosting: Hosting,
-    settings: Settings,
-    broker: Broker,
-    process: DaemonProcess,
-    tcp: "TcpAccess | None" = None,
-) -> None:
-    """Start all parts, report that they run, and stop them in order."""
-    process.handle_signals()
-    own = worker_id(home) if hosting.has_worker else ""
-    tcp = tcp or tcp_access(home, hosting)
-    web = WebHost(home, hosting, broker, None if tcp is None else tcp.identity)
-    pools = pool_runner(broker, None if tcp is None else tcp.endpoint)
-    context = Context(
-        broker,
-        own,
-        grass.__version__,
-        process.started_at,
-        process.stop,
-        settings,
-        tcp=None if tcp is None else tcp.endpoint,
-        web=web,
-        findings=DoctorProcess(home).findings,
-        pools=pools,
-        standby=_standby_offer(home, hosting, broker),
-    )
-    server = ApiServer(application(context))
-    broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)
-    async with notifier(settings, broker) as notifying, asyncio.TaskGroup() as group:
-        parts = [group.create_task(_run_broker(broker, process))]
-        parts.append(group.create_task(broker.blobs.run()))
-        if own:
-            parts.append(group.create_task(_run_worker(context, home, hosting)))
-            await _first_report(broker, own, process)
-        serving = group.create_task(server.serve_on(listen(home.socket)))
-        restoring = group.create_task(
-            restore_files(home, server, *_database(home, hosting))
+class BrokerHost:
+    """A daemon's broker, with all that runs beside it."""
+
+    def __init__(
+        self,
+        home: Home,
+        hosting: Hosting,
+        settings: Settings,
+        broker: Broker,
+        process: DaemonProcess,
+        tcp: "TcpAccess | None",
+    ) -> None:
+        """`tcp` is None where the daemon serves only its own machine."""
+        self._home, self._hosting, self._settings = home, hosting, settings
+        self._broker = broker
+        self._process = process
+        self._tcp = tcp
+        identity = None if tcp is None else tcp.identity
+        self._endpoint = None if tcp is None else tcp.endpoint
+        self._web = WebHost(home, hosting, broker, identity)
+        self._pools = pool_runner(broker, self._endpoint)
+        self._context = self._new_context()
+        self._server = ApiServer(application(self._context))
+        self._unix = UnixAccess(home, self._server)
+        self._parts: list[asyncio.Task[None]] = []
+        """What runs until it is cancelled."""
+
+    def _new_context(self) -> Context:
+        return Context(
+            self._broker,
+            worker_id(self._home) if self._hosting.has_worker else "",
+            grass.__version__,
+            self._process.started_at,
+            self._process.stop,
+            self._settings,
+            tcp=self._endpoint,
+            web=self._web,
+            findings=DoctorProcess(self._home).findings,
+            pools=self._pools,
+            standby=_standby_offer(self._home, self._hosting, self._broker),
         )
-        if tcp is not None:
-            parts.append(group.create_task(tcp.serve(server)))
-            await _offer_joining(tcp, broker, process)
-        broker.output.kept = KeptOutput(broker, output_folder, group.create_task)
-        parts.append(group.create_task(pools.run()))
-        await web.resume(server)
-        save_options(home, hosting.words)
-        process.report_ready(home)
-        if settings.keep_s is not None:
-            parts.append(group.create_task(forget_old(broker, settings.keep_s)))
-        await process.stopping()
-        restoring.cancel()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(home.socket)
-        await web.stop()
-        server.stop()
-        await serving
+
+    async def run(self) -> None:
+        """Start all parts, report that they run, and stop them in order."""
+        self._process.handle_signals()
+        self._broker.limit_gpus(self._settings.gpu_strangers, self._settings.gpu_jobs)
+        async with (
+            notifier(self._settings, self._broker) as notifying,
+            asyncio.TaskGroup() as group,
+        ):
+            await self._start_broker(group)
+            await self._start_servers(group)
+            if self._settings.keep_s is not None:
+                self._begin(group, forget_old(self._broker, self._settings.keep_s))
+            await self._process.stopping()
+            await self._stop(notifying)
+        if self._process.stops:
+            log.info("daemon.stopped", pid=os.getpid())
+
+    async def _start_broker(self, group: asyncio.TaskGroup) -> None:
+        """Start the broker, and this machine's worker."""
+        self._begin(group, _run_broker(self._broker, self._process))
+        self._begin(group, self._broker.blobs.run())
+        own = self._context.worker
+        if own:
+            self._begin(group, _run_worker(self._context, self._home, self._hosting))
+            await _first_report(self._broker, own, self._process)
+
+    async def _start_servers(self, group: asyncio.TaskGroup) -> None:
+        """Start to answer, first on this machine, and report that the daemon does."""
+        self._unix.start(group, *_database(self._home, self._hosting))
+        if self._tcp is not None:
+            self._begin(group, self._tcp.serve(self._server))
+            await _offer_joining(self._tcp, self._broker, self._process)
+        self._begin_pools(group)
+        await self._web.resume(self._server)
+        save_options(self._home, self._hosting.words)
+        self._process.report_ready(self._home)
+
+    def _begin_pools(self, group: asyncio.TaskGroup) -> None:
+        """Ask engines for workers, and read what the jobs of earlier ones printed."""
+        self._pilot_output = PilotOutput(self._broker, output_folder, group.create_task)
+        self._broker.output.kept = self._pilot_output
+        self._begin(group, self._pools.run())
+
+    def _begin(self, group: asyncio.TaskGroup, part: Coroutine[Any, Any, None]) -> None:
+        self._parts.append(group.create_task(part))
+
+    async def _stop(self, notifying: Notifier) -> None:
+        """Answer what was asked, and then stop the broker itself."""
+        self._unix.remove_socket()
+        await self._web.stop()
+        await self._unix.stop()
         await notifying.finish(LAST_NOTIFICATIONS_S)
-        broker.output.kept.close()
-        for part in parts:
+        self._pilot_output.close()
+        for part in self._parts:
             part.cancel()
-    if process.stops:
-        log.info("daemon.stopped", pid=os.getpid())
 
 
 def _standby_offer(home: Home, hosting: Hosting, broker: Broker) -> StandbyOffer | None:

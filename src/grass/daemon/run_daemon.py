@@ -91,7 +91,7 @@ def _host(
 
         uvloop.run(host_worker(home, hosting, settings, works_for, process))
         return
-    from grass.daemon.broker_host import host_broker
+    from grass.daemon.broker_host import BrokerHost, tcp_access
 
     url = hosting.store or settings.store
     hosting = hosting._replace(store=url)
@@ -103,7 +103,9 @@ def _host(
         write_cluster(home, broker.state.cluster)
         if not hosting.starts_jobs:
             broker.stop_starting()
-        uvloop.run(host_broker(home, hosting, settings, broker, process))
+        tcp = tcp_access(home, hosting)
+        host = BrokerHost(home, hosting, settings, broker, process, tcp)
+        uvloop.run(host.run())
 
 
 def _host_shared(

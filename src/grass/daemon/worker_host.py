@@ -10,11 +10,10 @@ import contextlib
 import os
 from collections.abc import Callable
 
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_server import ApiServer
 from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.file_restore import restore_files
 from grass.daemon.forwarding.api_forwarding import application
 from grass.daemon.forwarding.remote_calls import WorkerDaemon
 from grass.daemon.hosting import (
@@ -23,6 +22,7 @@ from grass.daemon.hosting import (
     save_options,
     with_worker_name,
 )
+from grass.daemon.unix_access import UnixAccess
 from grass.daemon.worker_setup import (
     with_old_results_removed,
     worker,
@@ -54,15 +54,7 @@ async def host_worker(
     """
     process.handle_signals()
     identity = worker_id(home)
-    known = works_for.known
-    dialer = Dialer(
-        works_for.addresses,
-        known.pin,
-        lambda: _token(home, known),
-        identity,
-        heartbeat_s=_heartbeat_s(hosting.lease_s),
-    )
-    dialer.on_brokers = lambda told: _note_brokers(home, known.pin, told)
+    dialer = _dialer(home, hosting, works_for, identity)
     named = with_worker_name(hosting, works_for)
     blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
     agent = await worker(home, named, identity, dialer, settings, blobs)
@@ -76,24 +68,35 @@ async def host_worker(
         lambda: dialer.state,
         refusal,
     )
-    server = ApiServer(application(front))
     working = with_old_results_removed(home, settings, agent.run())
+    unix = UnixAccess(home, ApiServer(application(front)))
     async with asyncio.TaskGroup() as group:
         parts = [group.create_task(dialer.run()), group.create_task(working)]
-        serving = group.create_task(server.serve_on(listen(home.socket)))
-        restoring = group.create_task(restore_files(home, server))
+        unix.start(group)
         save_options(home, hosting.words)
         process.report_ready(home)
         await process.stopping()
-        restoring.cancel()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(home.socket)
-        server.stop()
-        await serving
+        await unix.stop()
         for part in parts:
             part.cancel()
     if process.stops:
         log.info("daemon.stopped", pid=os.getpid())
+
+
+def _dialer(
+    home: Home, hosting: Hosting, works_for: RemoteBroker, identity: str
+) -> Dialer:
+    """Return the link to the broker, which notes where its brokers are."""
+    known = works_for.known
+    dialer = Dialer(
+        works_for.addresses,
+        known.pin,
+        lambda: _token(home, known),
+        identity,
+        heartbeat_s=_heartbeat_s(hosting.lease_s),
+    )
+    dialer.on_brokers = lambda told: _note_brokers(home, known.pin, told)
+    return dialer
 
 
 def _token(home: Home, known: JoinedBroker) -> str:

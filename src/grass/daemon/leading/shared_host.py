@@ -17,7 +17,7 @@ from grass.broker.core.rounds import loaded
 from grass.broker.shell.candidacy import Candidacy
 from grass.broker.shell.service import Broker
 from grass.config import Home
-from grass.daemon.broker_host import host_broker, tcp_access
+from grass.daemon.broker_host import BrokerHost, tcp_access
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.hosting import Hosting
 from grass.daemon.leading.own_cluster import note_own_cluster
@@ -134,9 +134,10 @@ class SharedHost:
             note_own_cluster(self._home, self._hosting, broker, tcp)
         )
         try:
-            await host_broker(
+            host = BrokerHost(
                 self._home, self._hosting, self._settings, broker, self._process, tcp
             )
+            await host.run()
         finally:
             lost.cancel()
             noting.cancel()

@@ -7,7 +7,6 @@ does the same for what is the broker's, and answers what concerns this machine.
 
 import asyncio
 import contextlib
-import os
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -18,13 +17,14 @@ from starlette.websockets import WebSocket
 import grass
 from grass.api.app import Application, build
 from grass.api.problem import problem_response
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_server import ApiServer
 from grass.broker.shell.candidacy import Candidacy
 from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import API_PREFIX, OWN_HEADER, Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.forwarding.api_forwarding import own_overview
 from grass.daemon.hosting import Hosting, RemoteBroker, save_options
+from grass.daemon.unix_access import UnixAccess
 from grass.daemon.worker_host import host_worker
 from grass.errors import UsageError
 from grass.event_log import EventLog
@@ -96,15 +96,13 @@ class Standby:
 
     async def _answer_alone(self) -> None:
         """Answer on the Unix socket: this machine has no worker, or no token yet."""
-        server = ApiServer(self._alone())
-        serving = asyncio.ensure_future(server.serve_on(listen(self._home.socket)))
-        save_options(self._home, self._hosting.words)
-        self._process.report_ready(self._home)
-        await self._process.stopping()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._home.socket)
-        server.stop()
-        await serving
+        unix = UnixAccess(self._home, ApiServer(self._alone()))
+        async with asyncio.TaskGroup() as group:
+            unix.start(group)
+            save_options(self._home, self._hosting.words)
+            self._process.report_ready(self._home)
+            await self._process.stopping()
+            await unix.stop()
 
     def _alone(self) -> Application:
         """Build the application of the Unix socket where there is no worker."""

@@ -14,7 +14,7 @@ from grass.model.pools import Pool
 from grass.worker.shell.output_files import Begin, OutputFiles
 
 
-class KeptOutput:
+class PilotOutput:
     """The files that pilots have left behind."""
 
     def __init__(
