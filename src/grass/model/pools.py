@@ -89,21 +89,19 @@ class PilotSize(msgspec.Struct, frozen=True):
     time_limit_s: float
 
 
-class Pool(msgspec.Struct, kw_only=True):
-    """A pool as its user declared it, and how its engine has answered."""
+class PoolOptions(msgspec.Struct, kw_only=True):
+    """A pool as its user declares it: the body of a request, and part of a pool."""
 
     name: str
     engine: str
-    created_at: int
-    created_by: str
     max_workers: int
     idle_s: float
     """A worker that had no job for so long leaves."""
     time_limit_s: float
     """How long the engine lets a pilot run."""
     mode: PoolMode = PoolMode.AUTO
-    environment: PoolEnvironment = PoolEnvironment.SITE
-    """Whose variables jobs have."""
+    environment: PoolEnvironment | None = None
+    """Whose variables jobs have; None: that follows from where workers run."""
     cpus: int = 1
     gpus: int = 0
     memory_mib: int | None = None
@@ -128,14 +126,32 @@ class Pool(msgspec.Struct, kw_only=True):
     """The commands of the engine `command`."""
     folder: str = ""
     """Where pilots find their tokens and write output; "": in the user's home."""
+    paused: bool = False
+    """Workers are asked for only by a person; what there is stays."""
     source: str = ""
     """Tells apart the files that pools were made from; "": it was made from none."""
+
+    @property
+    def usual_environment(self) -> PoolEnvironment:
+        """The caller's where workers have the same home directory.
+
+        They read their tokens there, in files that only their owner can read: so they
+        also are of the same user.
+        """
+        is_shared = not self.folder and not self.submit_prefix
+        return PoolEnvironment.CALLER if is_shared else PoolEnvironment.SITE
+
+
+class Pool(PoolOptions, kw_only=True):
+    """A pool, and how its engine has answered."""
+
+    environment: PoolEnvironment = PoolEnvironment.SITE
+    created_at: int
+    created_by: str
     seed: str = ""
     """Random; marks of pilots are made from it."""
     made: int = 0
     """How many marks were made."""
-    paused: bool = False
-    """Nothing is asked for; what there is stays."""
     removing: bool = False
     """Its pilots leave, and it goes with the last of them."""
     words: str = ""

@@ -20,7 +20,7 @@ from grass.broker.core.pools.requests import (
 from grass.broker.shell.pools import PoolRunner
 from grass.errors import Refused, UsageError
 from grass.model import command_templates
-from grass.model.pools import Pool, PoolEnvironment
+from grass.model.pools import Pool
 from grass.queries.documents import PilotLog, PoolLogsReply, PoolsReply, ScriptReply
 from grass.queries.pool_documents import pilot_document, pool_documents
 
@@ -54,21 +54,11 @@ def _pool(request: Request, body: PoolBody) -> Pool:
             )
     given = {name: getattr(body, name) for name in body.__struct_fields__}
     return Pool(
-        **given | {"environment": body.environment or _usual_environment(body)},
+        **given | {"environment": body.environment or body.usual_environment},
         created_at=context_of(request).broker.now_us(),
         created_by=actor(request),
         seed=secrets.token_hex(),
     )
-
-
-def _usual_environment(body: PoolBody) -> PoolEnvironment:
-    """Return the caller's where workers have the same home directory.
-
-    They read their tokens there, in files that only their owner can read: so they also
-    are of the same user.
-    """
-    is_shared = not body.folder and not body.submit_prefix
-    return PoolEnvironment.CALLER if is_shared else PoolEnvironment.SITE
 
 
 async def pause(request: Request) -> Done:

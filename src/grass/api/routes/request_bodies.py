@@ -15,7 +15,6 @@ from msgspec import UNSET, UnsetType
 
 from grass.keeper.input_pieces import LARGEST_PIECE
 from grass.model.access import DEFAULT_ROLE
-from grass.model.command_templates import CommandTemplate
 from grass.model.field_readers import (
     LARGEST_WINDOW,
     LONGEST_JOB_TYPE,
@@ -29,7 +28,7 @@ from grass.model.jobs.spec import (
     RERUNNABLE,
     JobPatch,
 )
-from grass.model.pools import PoolEnvironment, PoolMode
+from grass.model.pools import PoolOptions
 from grass.model.queue import QUEUE_READERS, QueuePatch
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
@@ -314,33 +313,8 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
     """How long it counts; without: a code for an hour, a token until revoked."""
 
 
-class PoolBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class PoolBody(PoolOptions, forbid_unknown_fields=True):
     """A pool to add."""
-
-    name: str
-    engine: str
-    max_workers: int
-    idle_s: float
-    time_limit_s: float
-    mode: PoolMode = PoolMode.AUTO
-    environment: PoolEnvironment | None = None
-    """None: the caller's where workers share the broker's home directory."""
-    cpus: int = 1
-    gpus: int = 0
-    memory_mib: int | None = None
-    options: tuple[str, ...] = ()
-    setup: tuple[str, ...] = ()
-    omitted: tuple[str, ...] = ()
-    submit_prefix: tuple[str, ...] = ()
-    worker_prefix: tuple[str, ...] = ()
-    python: str = ""
-    address: str = ""
-    token_file: str = ""
-    template: CommandTemplate | None = None
-    folder: str = ""
-    paused: bool = False
-    """Whether it asks for workers only when a person does."""
-    source: str = ""
 
 
 class PilotsBody(msgspec.Struct, forbid_unknown_fields=True):
