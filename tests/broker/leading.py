@@ -12,7 +12,7 @@ from tests.simulation.memory_lead import MemoryLead
 
 from grass.broker.core.leadership import (
     TERM_S,
-    Ask,
+    AskForLease,
     Decision,
     Leadership,
     Load,
@@ -64,7 +64,7 @@ class Broker:
         """Whether replies are on their way for long."""
         self.slow = False
         """Whether its writes are under way for long."""
-        self.asked: list[Ask] = []
+        self.asked: list[AskForLease] = []
         self.replies: list[Reply] = []
         self.memory: int | None = None
         """The number as a leader knows it."""
@@ -88,7 +88,7 @@ class Broker:
     def act(self, decisions: list[Decision]) -> None:
         for one in decisions:
             match one:
-                case Ask():
+                case AskForLease():
                     self.asked.append(one)
                 case Load(epoch):
                     self.loading = epoch

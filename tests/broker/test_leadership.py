@@ -9,10 +9,10 @@ from grass.broker.core.leadership import (
     MARGIN_S,
     RENEW_S,
     TERM_S,
-    Ask,
+    AskForLease,
     Leadership,
+    LeadPhase,
     Load,
-    Phase,
     StepDown,
 )
 from grass.model.brokers import Lease
@@ -101,12 +101,12 @@ OTHER = Lease(holder="you", address="h2:1", epoch=4, remaining_s=3.0)
 
 def leading() -> Leadership:
     one = Leadership("me", 10.0)
-    assert one.step(10.0) == [Ask(1, 0)]
+    assert one.step(10.0) == [AskForLease(1, 0)]
     assert one.answered(1, mine(), 10.2) == [Load(1)]
     assert [one.phase, one.loaded(1, 10.4), one.phase] == [
-        Phase.LOADING,
+        LeadPhase.LOADING,
         [],
-        Phase.LEADING,
+        LeadPhase.LEADING,
     ]
     return one
 
@@ -121,7 +121,7 @@ def test_a_leader_renews_its_epoch_every_second() -> None:
     one = leading()
     assert one.wake_at() == 11.0
     assert not one.step(10.9)
-    assert one.step(11.0) == [Ask(2, 1)]
+    assert one.step(11.0) == [AskForLease(2, 1)]
     assert not one.answered(2, mine(), 11.1)
     assert one.trusts(11.0 + TERM_S - MARGIN_S - 0.01)
 
@@ -134,14 +134,14 @@ def test_without_a_reply_a_leader_steps_down_in_time_and_asks_for_the_next_epoch
     assert one.wake_at() == 10.0 + TERM_S - MARGIN_S
     (decided,) = one.step(14.0)
     assert isinstance(decided, StepDown)
-    assert one.step(16.0) == [Ask(3, 0)]
+    assert one.step(16.0) == [AskForLease(3, 0)]
 
 
 def test_a_reply_that_renews_an_epoch_that_was_given_up_is_not_used() -> None:
     one = leading()
     one.step(11.0)
     one.lost("a commit was refused", 11.5)
-    assert one.answered(2, mine(), 11.6) == [Ask(3, 0)]
+    assert one.answered(2, mine(), 11.6) == [AskForLease(3, 0)]
     assert one.answered(3, mine(2), 11.7) == [Load(2)]
 
 
@@ -154,9 +154,9 @@ def test_a_reply_that_comes_when_its_term_is_over_tells_nothing() -> None:
 
 def test_a_request_that_hangs_is_given_up_after_a_term() -> None:
     one = Leadership("me", 0.0)
-    assert one.step(0.0) == [Ask(1, 0)]
+    assert one.step(0.0) == [AskForLease(1, 0)]
     assert not one.step(4.9)
-    assert one.step(5.0) == [Ask(2, 0)]
+    assert one.step(5.0) == [AskForLease(2, 0)]
     assert not one.answered(1, mine(), 5.1)
     assert one.answered(2, mine(), 5.2) == [Load(1)]
 
@@ -181,13 +181,13 @@ def test_in_doubt_about_a_commit_a_leader_takes_the_next_epoch_before_it_loads()
     None
 ):
     one = leading()
-    assert one.doubt(10.5) == [Ask(2, 0)]
+    assert one.doubt(10.5) == [AskForLease(2, 0)]
     assert not one.loaded(1, 10.55)
     assert one.answered(2, mine(2), 10.6) == [Load(2)]
     assert [one.phase, one.loaded(2, 10.7), one.phase] == [
-        Phase.LOADING,
+        LeadPhase.LOADING,
         [],
-        Phase.LEADING,
+        LeadPhase.LEADING,
     ]
 
 
@@ -196,4 +196,4 @@ def test_the_state_of_an_epoch_that_has_ended_leads_nowhere() -> None:
     one.doubt(10.5)
     one.answered(2, mine(2), 10.6)
     one.loaded(1, 10.7)
-    assert one.phase is Phase.LOADING
+    assert one.phase is LeadPhase.LOADING

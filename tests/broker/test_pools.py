@@ -136,7 +136,7 @@ def test_after_a_crash_what_never_came_is_asked_for_again_only_later(
     absent = [report(PilotState.ABSENT, "")]
     engine_answers.listed(memory, absent, NOW + SECOND)
     assert ask(memory, 1) == 0
-    engine_answers.listed(memory, absent, NOW + engine_answers.SETTLE_US)
+    engine_answers.listed(memory, absent, NOW + engine_answers.UNLISTED_US)
     assert not memory.pilots
     assert memory.removed_pilots == ["m1"]
 
@@ -145,7 +145,7 @@ def test_a_connected_worker_is_alive_whatever_the_engine_says(
     memory: PoolMemory,
 ) -> None:
     working(memory)
-    late = NOW + 10 * engine_answers.SETTLE_US
+    late = NOW + 10 * engine_answers.UNLISTED_US
     engine_answers.listed(memory, [report(PilotState.ABSENT, "")], late)
     engine_answers.listed(memory, [report(PilotState.ENDED)], late)
     assert memory.pilots["m1"].stage is PilotStage.WORKING
@@ -158,7 +158,7 @@ def test_an_unknown_word_ends_nothing(memory: PoolMemory) -> None:
     ask(memory, 1)
     engine_answers.submitted(memory, "uni", "m1", "7")
     unknown = report(PilotState.UNKNOWN, word="FROZEN")
-    engine_answers.listed(memory, [unknown], NOW + 10 * engine_answers.SETTLE_US)
+    engine_answers.listed(memory, [unknown], NOW + 10 * engine_answers.UNLISTED_US)
     assert memory.pilots["m1"].report == unknown
 
 

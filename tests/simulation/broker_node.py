@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from grass.broker.core.leadership import (
     TERM_S,
-    Ask,
+    AskForLease,
     Decision,
     Leadership,
     Load,
@@ -222,7 +222,7 @@ class Node:
     def _carry_out(self, decisions: list[Decision]) -> None:
         for one in decisions:
             match one:
-                case Ask(number, epoch):
+                case AskForLease(number, epoch):
                     ask = lambda n=number, e=epoch: self._ask(n, e)  # noqa: E731
                     self._after(self._database.delay_us(), "asks for the lead", ask)
                 case Load(epoch):

@@ -6,7 +6,7 @@ and the broker's margin for leases of workers is longer. `tests/broker` tests th
 
 import pytest
 
-from grass.broker.core.leadership import Ask, Decision, Leadership
+from grass.broker.core.leadership import AskForLease, Decision, Leadership
 from grass.broker.core.rounds import loaded
 from grass.errors import LeadLost
 from grass.model.brokers import Lease
@@ -47,7 +47,7 @@ def _trusted_for_ever(patch: pytest.MonkeyPatch) -> None:
         if self._asked_s is not None or now_s < self._ask_s:
             return []
         self._asked_s = now_s
-        self._asked = Ask(self._asked.number + 1, self.epoch)
+        self._asked = AskForLease(self._asked.number + 1, self.epoch)
         return [self._asked]
 
     patch.setattr(Leadership, "trusts", lambda self, now_s: self.leads)

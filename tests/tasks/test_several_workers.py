@@ -4,7 +4,7 @@ import pytest
 
 from grass.errors import NeverFits
 from grass.resource import Cores, Kind, Memory, Node, Resource, capacity_of
-from grass.tasks.core.task_units import HERE, Start, TaskUnits
+from grass.tasks.core.task_units import HERE, TaskStart, TaskUnits
 from tests.tasks.shared import Seats
 
 TWO = capacity_of(Node(N=2, M=4))
@@ -15,7 +15,7 @@ def units(own: Resource | None = None) -> TaskUnits:
     return TaskUnits(TWO) if own is None else TaskUnits(TWO, own)
 
 
-def submitted(here: TaskUnits, res: Resource, *tasks: int) -> list[Start]:
+def submitted(here: TaskUnits, res: Resource, *tasks: int) -> list[TaskStart]:
     here.submit(list(tasks), here.ask(res))
     return here.decide(0.0)
 

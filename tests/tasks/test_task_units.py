@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from grass.errors import NeverFits
 from grass.resource import ZERO, Cores, Gpu, Kind, Memory, Resource, capacity_of, given
-from grass.tasks.core.task_units import Start, TaskUnits
+from grass.tasks.core.task_units import TaskStart, TaskUnits
 from tests.tasks.shared import Seats
 
 
@@ -15,7 +15,7 @@ def units(own: Resource = ZERO) -> TaskUnits:
     return TaskUnits(capacity_of(Cores(4) & Memory(8) & Kind("printer", 1)), own)
 
 
-def started(starts: list[Start]) -> list[int]:
+def started(starts: list[TaskStart]) -> list[int]:
     return [start.task for start in starts]
 
 
@@ -109,7 +109,7 @@ class Histories(RuleBasedStateMachine):
         self.own = Seats(2)
         self.units = TaskUnits(capacity_of(Cores(4) & Memory(8)), self.own)
         self.asked: dict[int, Resource] = {}
-        self.running: dict[int, Start] = {}
+        self.running: dict[int, TaskStart] = {}
         self.followers: dict[int, int] = {}
 
     @rule(res=ASKED, count=st.integers(1, 3))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from grass.engines import filling, pilot_notes
-from grass.engines.engine_commands import Answer, EngineCommands, previewed
+from grass.engines.engine_commands import CommandResult, EngineCommands, previewed
 from grass.engines.listing import by_mark
 from grass.engines.provider import PilotRequest
 from grass.errors import CannotAsk, EngineRefusal
@@ -87,7 +87,9 @@ class CommandEngine:
         if answer.code and not _says(answer, cancel.over):
             raise CannotAsk(answer.words)
 
-    async def _send(self, command: Sequence[str], request: PilotRequest) -> Answer:
+    async def _send(
+        self, command: Sequence[str], request: PilotRequest
+    ) -> CommandResult:
         script = filling.script_of(self._template.submit.script, request)
         words = filling.command_of(command, request)
         answer = await self._commands.run(*words, script=script)
@@ -127,5 +129,5 @@ def _found(pattern: str, text: str) -> str:
     return "" if match is None else (match.group(1) or "").strip()
 
 
-def _says(answer: Answer, parts: Sequence[str]) -> bool:
+def _says(answer: CommandResult, parts: Sequence[str]) -> bool:
     return any(part in answer.errors + answer.output for part in parts)

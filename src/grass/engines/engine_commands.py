@@ -22,7 +22,7 @@ _MOST_OUTPUT = 64 << 20
 _SSH_FAILED = 255
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """What a program printed, and how it ended."""
 
     code: int
@@ -49,7 +49,7 @@ class EngineCommands:
         self._environment = None if environment is None else dict(environment)
         self._limit_s = limit_s
 
-    async def run(self, *words: str, script: str = "") -> Answer:
+    async def run(self, *words: str, script: str = "") -> CommandResult:
         """Run a program with a script as its input; raises CannotAsk.
 
         Its end is waited for, not that of its output: it may leave a process that
@@ -61,7 +61,7 @@ class EngineCommands:
             os.write(files[0], script.encode())
             os.lseek(files[0], 0, os.SEEK_SET)
             code = await self._code(words, files)
-            answer = Answer(code, _text(files[1]), _text(files[2]))
+            answer = CommandResult(code, _text(files[1]), _text(files[2]))
         finally:
             for file in files:
                 os.close(file)
@@ -96,7 +96,7 @@ class EngineCommands:
         finally:
             await _end(process)
 
-    def _broke_off(self, answer: Answer) -> bool:
+    def _broke_off(self, answer: CommandResult) -> bool:
         """Tell whether a program ended without saying what it did.
 
         A signal killed it, or the connection of `ssh` failed, which is its code 255.

@@ -15,7 +15,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from grass.engines.engine_commands import Answer, EngineCommands, previewed
+from grass.engines.engine_commands import CommandResult, EngineCommands, previewed
 from grass.engines.listing import by_mark
 from grass.engines.provider import PilotRequest
 from grass.errors import CannotAsk, EngineRefusal
@@ -162,7 +162,7 @@ def _script(request: PilotRequest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _raise_if_failed(answer: Answer) -> None:
+def _raise_if_failed(answer: CommandResult) -> None:
     if not answer.code:
         return
     words = answer.words.removeprefix("sbatch: error: ")
@@ -171,7 +171,7 @@ def _raise_if_failed(answer: Answer) -> None:
     raise EngineRefusal(words)
 
 
-def _is_over(answer: Answer) -> bool:
+def _is_over(answer: CommandResult) -> bool:
     """Return whether jobs could not be cancelled because they are no more."""
     over = ("Invalid job id", "already completing", "already completed")
     return any(part in answer.errors for part in over)

@@ -56,9 +56,9 @@ def run_combine(
         subtasks = _functions(subtasks)
     has = None if rpw is None else resource_from(rpw)
     if broker is None or broker is False:
-        where: Machines | Queue = Machines(addresses, has)
+        where: Machines | TasksAsJobs = Machines(addresses, has)
     else:
-        where = Queue(broker, addresses, has)
+        where = TasksAsJobs(broker, addresses, has)
     main = partial(_main, subtasks, where.options().changed(**options), where)
     if _is_in_loop():
         return _run_in_loop(main, where)
@@ -128,7 +128,7 @@ class Machines:
             await open_hosts(session, self._addresses, self._rpw, running_backend())
 
 
-class Queue:
+class TasksAsJobs:
     """A broker whose jobs the tasks of a program are."""
 
     def __init__(
@@ -173,7 +173,7 @@ class Queue:
 
 
 async def _run_in_loop(
-    main: Callable[[ProgramUnits], Awaitable[Any]], where: Machines | Queue
+    main: Callable[[ProgramUnits], Awaitable[Any]], where: Machines | TasksAsJobs
 ) -> Any:  # noqa: ANN401
     async with where.block() as program:
         return await main(program)
@@ -182,7 +182,7 @@ async def _run_in_loop(
 async def _main(
     subtasks: Main | Iterable[Main],
     options: Options,
-    where: Machines | Queue,
+    where: Machines | TasksAsJobs,
     program: ProgramUnits,
 ) -> Any:  # noqa: ANN401
     failed: BaseException | None = None

@@ -22,7 +22,7 @@ from grass.client.id_ranges import as_ranges, in_words
 from grass.client.long_calls import follow_events
 from grass.errors import GrassError, NotFound
 from grass.resource import ZERO
-from grass.tasks.core.task_units import Start
+from grass.tasks.core.task_units import TaskStart
 from grass.tasks.neighbours import with_neighbours
 from grass.tasks.program_units import ProgramUnits
 from grass.tasks.queue_options import QueueOptions, check_counted
@@ -30,7 +30,7 @@ from grass.tasks.session import Session
 from grass.tasks.task import Task
 from grass.verbs.calling import Caller, CallThread
 from grass.verbs.packing import pack_arguments, pack_function, unpacked
-from grass.verbs.task_jobs import TaskCall, enqueue_tasks, read_result
+from grass.verbs.task_jobs import PackedCall, enqueue_tasks, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -111,7 +111,7 @@ class QueueSession(Session):
         self._count += 1
         task.number = self._count
         if task.is_async and not res.parts:
-            task.start = Start(task.number, {}, ZERO)
+            task.start = TaskStart(task.number, {}, ZERO)
             owner.begin(task)
         else:
             self._fields[task.number] = fields
@@ -168,7 +168,7 @@ class QueueSession(Session):
 
     def _sent(self, those: list[Task]) -> list[tuple[Task, int | BaseException]]:
         """Enqueue tasks; return the job of each, or its error. Runs in a thread."""
-        calls: list[tuple[Task, TaskCall]] = []
+        calls: list[tuple[Task, PackedCall]] = []
         found: list[tuple[Task, int | BaseException]] = []
         # A worker may be on another machine, or in another directory.
         with with_neighbours():
@@ -180,7 +180,7 @@ class QueueSession(Session):
         return found + self._enqueued(calls)
 
     def _enqueued(
-        self, calls: list[tuple[Task, TaskCall]]
+        self, calls: list[tuple[Task, PackedCall]]
     ) -> list[tuple[Task, int | BaseException]]:
         if not calls:
             return []
@@ -195,12 +195,12 @@ class QueueSession(Session):
         first = int(reply["first"])
         return [(task, first + place) for place, (task, _) in enumerate(calls)]
 
-    def _call(self, task: Task) -> TaskCall:
+    def _call(self, task: Task) -> PackedCall:
         assert task.function is not None
         fields = self._fields.get(task.number, {})
         packed = self._packed_function(task.function, task.owner.snapshot)
         arguments = pack_arguments(packed.title, task.args, task.more or {})
-        return TaskCall(packed, arguments, fields)
+        return PackedCall(packed, arguments, fields)
 
     def _packed_function(
         self, function: Callable[..., Any], snapshot: Snapshot

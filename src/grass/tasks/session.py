@@ -20,7 +20,7 @@ from grass.model.amount_text import WHOLE
 from grass.resource import ZERO, WTime, counted, request_of
 from grass.tasks import variables
 from grass.tasks.children.children import Children
-from grass.tasks.core.task_units import HERE, Ask, Start, TaskUnits
+from grass.tasks.core.task_units import HERE, TaskRequest, TaskStart, TaskUnits
 from grass.tasks.errors import TaskLost
 from grass.tasks.progress import Progress
 from grass.tasks.task import Options, Task, check_is_function
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from grass.tasks.task import Owner
     from grass.tasks.variables import Held
 
-_NOTHING = Ask(())
+_NOTHING = TaskRequest(())
 _ONE_CORE: Request = (("cpu", WHOLE),)
 
 current: ContextVar[Session | None] = ContextVar("grass_session", default=None)
@@ -70,7 +70,7 @@ class Session:
         self._count = 0
         self._inbox: list[Task] = []
         self._tasks: dict[int, Task] = {}
-        self._asks: dict[tuple[Request, int], Ask] = {}
+        self._asks: dict[tuple[Request, int], TaskRequest] = {}
         self._children = Children(self, program)
         self._machines: dict[str, Children] = {HERE: self._children}
         """The processes for tasks: of this machine, and of each task host."""
@@ -147,7 +147,7 @@ class Session:
         self._count += 1
         task.number = self._count
         if task.is_async and task.ask is _NOTHING:
-            task.start = Start(task.number, {}, ZERO)
+            task.start = TaskStart(task.number, {}, ZERO)
             owner.begin(task)
         else:
             self._inbox.append(task)
@@ -166,7 +166,7 @@ class Session:
         task = Task(owner, Options(reschedule=False), function, args, more)
         self._count += 1
         task.number = self._count
-        task.start = Start(task.number, held[0], held[1] or ZERO)
+        task.start = TaskStart(task.number, held[0], held[1] or ZERO)
         self._children.run(task)
         self._children.flush()
         return task
@@ -208,7 +208,7 @@ class Session:
             f" {self.units.text()}"
         )
 
-    def _ask(self, task: Task, res: Resource) -> Ask:
+    def _ask(self, task: Task, res: Resource) -> TaskRequest:
         request, priority = request_of(res), task.options.priority
         if request is None:
             return self._ask_of_parts(task, res)
@@ -224,7 +224,7 @@ class Session:
             self._asks[request, priority] = known
         return known
 
-    def _ask_of_parts(self, task: Task, res: Resource) -> Ask:
+    def _ask_of_parts(self, task: Task, res: Resource) -> TaskRequest:
         limit = res.parts.get("WTime")
         if isinstance(limit, WTime):
             task.limit = limit
@@ -246,7 +246,7 @@ class Session:
         self._children.find_devices(counted(res))
         self.units.ask(res)
 
-    def begin(self, start: Start) -> None:
+    def begin(self, start: TaskStart) -> None:
         """Run a task that has its units."""
         task = self._tasks[start.task]
         task.start = start
@@ -302,7 +302,7 @@ class Session:
         for processes in self._machines.values():
             processes.flush()
 
-    def release(self, task: Task) -> Start | None:
+    def release(self, task: Task) -> TaskStart | None:
         """Free the units of a task that has ended; return the one that got them."""
         task.start = None
         self.ended += 1

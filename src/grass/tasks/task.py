@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from grass.resource import WTime
-    from grass.tasks.core.task_units import Ask, Start
+    from grass.tasks.core.task_units import TaskRequest, TaskStart
     from grass.tasks.functions import Snapshot
 
     ErrorKinds = type[BaseException] | Iterable[type[BaseException]]
@@ -135,7 +135,7 @@ class Task:
         )
         self.args = args
         self.more = more or None
-        self.ask: Ask | None = None
+        self.ask: TaskRequest | None = None
         self.limit: WTime | None = None
         self.limit_s: float | None = None
         """How long it may take; known when it begins."""
@@ -144,7 +144,7 @@ class Task:
         self.place = 0
         """Its place among those of its owner."""
         self.tries = 1
-        self.start: Start | None = None
+        self.start: TaskStart | None = None
         """What it was given; None: it waits, or has ended."""
         self.value: Any = None
 

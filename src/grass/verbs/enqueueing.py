@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from grass.cli.parsing.options import Option, Values
     from grass.client.json_codec import Document
     from grass.verbs.keywords import ArrayOptions, JobOptions
-    from grass.verbs.task_jobs import TaskCall
+    from grass.verbs.task_jobs import PackedCall
 
     Command = Iterable[str | os.PathLike[str]] | str
     """Words of a program, or a shell line."""
@@ -155,8 +155,8 @@ def _check_forgotten(client: Caller, job: int) -> None:
 
 
 def _enqueue_calls(
-    add: Callable[[Caller, Sequence[TaskCall], Document], Document],
-    calls: Sequence[TaskCall],
+    add: Callable[[Caller, Sequence[PackedCall], Document], Document],
+    calls: Sequence[PackedCall],
     options: dict[str, Any],
 ) -> Jobs:
     """Add calls of a function, with options of their jobs."""

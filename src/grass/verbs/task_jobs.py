@@ -45,7 +45,7 @@ _uploaded: dict[str, set[str]] = {}
 """By broker: blobs that this process has uploaded, or that were there."""
 
 
-class TaskCall(NamedTuple):
+class PackedCall(NamedTuple):
     """One call of a function that is to be a job."""
 
     function: Packed
@@ -55,7 +55,7 @@ class TaskCall(NamedTuple):
 
 
 def enqueue_tasks(
-    client: Client, calls: Sequence[TaskCall], defaults: Document
+    client: Client, calls: Sequence[PackedCall], defaults: Document
 ) -> Document:
     """Add a job for each call, all or none; return the reply of the broker."""
     request = _Request(client, calls)
@@ -67,7 +67,7 @@ def enqueue_tasks(
 
 
 def enqueue_array_of_tasks(
-    client: Client, calls: Sequence[TaskCall], defaults: Document
+    client: Client, calls: Sequence[PackedCall], defaults: Document
 ) -> Document:
     """Add calls of one function as the members of an array."""
     request = _Request(client, calls)
@@ -80,7 +80,7 @@ def enqueue_array_of_tasks(
 class _Request:
     """The blobs that a call names, and their upload."""
 
-    def __init__(self, client: Client, calls: Sequence[TaskCall]) -> None:
+    def __init__(self, client: Client, calls: Sequence[PackedCall]) -> None:
         self._client = client
         self._blobs: dict[str, Packed] = {}
         self._names: dict[int, str] = {}
@@ -208,12 +208,12 @@ def split_keywords(
 def calls_of(
     function: Callable[..., Any],
     arguments: Iterable[tuple[tuple[Any, ...], Mapping[str, Any]]],
-) -> list[TaskCall]:
+) -> list[PackedCall]:
     """Pack calls of one function, with what modules beside the script define."""
     with with_neighbours():
         packed = pack_function(function)
         return [
-            TaskCall(packed, pack_arguments(packed.title, args, kwargs), {})
+            PackedCall(packed, pack_arguments(packed.title, args, kwargs), {})
             for args, kwargs in arguments
         ]
 

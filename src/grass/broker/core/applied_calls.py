@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from grass.broker.core.calls import AnyCall, FromWorker, WorkerGone
-from grass.broker.core.shell_interface import Reply
+from grass.broker.core.shell_interface import ReplyTo
 from grass.errors import GrassError
 
 UNDECIDED: Any = object()
@@ -14,7 +14,7 @@ class Applied(NamedTuple):
     """A call, where its reply goes, and the outcome."""
 
     call: AnyCall
-    reply: Reply
+    reply: ReplyTo
     outcome: Any
 
 

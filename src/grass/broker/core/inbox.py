@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Container, Iterator
 
 from grass.broker.core.calls import AnyCall, FromWorker
-from grass.broker.core.shell_interface import Reply
+from grass.broker.core.shell_interface import ReplyTo
 from grass.errors import Busy
 from grass.link.messages import Hello
 
@@ -22,7 +22,7 @@ class Inbox:
     """Calls and where their replies go, the oldest first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[AnyCall, Reply]] = deque()
+        self._waiting: deque[tuple[AnyCall, ReplyTo]] = deque()
         self._asked = 0
         """How many of them have a reply."""
         self._said: Counter[str] = Counter()
@@ -42,7 +42,7 @@ class Inbox:
         """Return how many messages of a worker wait."""
         return self._said[worker]
 
-    def put(self, call: AnyCall, reply: Reply) -> None:
+    def put(self, call: AnyCall, reply: ReplyTo) -> None:
         """Add a call; refuse one with a reply if too many of those wait."""
         if reply is not None:
             if self._asked >= MOST_WAITING_CALLS:
@@ -58,7 +58,7 @@ class Inbox:
         self._waiting.append((call, reply))
         self._leave_out()
 
-    def put_back(self, call: AnyCall, reply: Reply) -> None:
+    def put_back(self, call: AnyCall, reply: ReplyTo) -> None:
         """Make a call with a reply the next one again."""
         self._asked += 1
         self._waiting.appendleft((call, reply))
@@ -67,7 +67,7 @@ class Inbox:
         """Return the call that has waited longest."""
         return self._waiting[0][0]
 
-    def take(self) -> tuple[AnyCall, Reply]:
+    def take(self) -> tuple[AnyCall, ReplyTo]:
         """Take that call out."""
         call, reply = self._taken()
         if isinstance(call, FromWorker) and self._hellos.get(call.worker) is call:
@@ -75,14 +75,14 @@ class Inbox:
         self._leave_out()
         return call, reply
 
-    def give_up(self, lost: Container[int]) -> list[Reply]:
+    def give_up(self, lost: Container[int]) -> list[ReplyTo]:
         """Remove the calls of these identities; return their replies."""
         replies = [reply for call, reply in self._waiting if id(call) in lost]
         self._waiting = deque(one for one in self._waiting if id(one[0]) not in lost)
         self._asked -= sum(reply is not None for reply in replies)
         return replies
 
-    def clear(self) -> list[Reply]:
+    def clear(self) -> list[ReplyTo]:
         """Remove all calls; return the replies of those that have one."""
         replies = [reply for _, reply in self._waiting if reply is not None]
         self._waiting.clear()
@@ -91,7 +91,7 @@ class Inbox:
         self._asked = 0
         return replies
 
-    def _taken(self) -> tuple[AnyCall, Reply]:
+    def _taken(self) -> tuple[AnyCall, ReplyTo]:
         call, reply = self._waiting.popleft()
         if reply is not None:
             self._asked -= 1
@@ -106,7 +106,7 @@ class Inbox:
         while self._waiting and self._is_replaced(*self._waiting[0]):
             self._taken()
 
-    def _is_replaced(self, call: AnyCall, reply: Reply) -> bool:
+    def _is_replaced(self, call: AnyCall, reply: ReplyTo) -> bool:
         if reply is not None or not isinstance(call, FromWorker):
             return False
         is_hello = isinstance(call.message, Hello)

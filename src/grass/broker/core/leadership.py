@@ -30,7 +30,7 @@ MARGIN_S = 1.0
 time from the last check to what is then sent."""
 
 
-class Phase(StrEnum):
+class LeadPhase(StrEnum):
     """What a broker is."""
 
     STANDBY = "standby"
@@ -39,7 +39,7 @@ class Phase(StrEnum):
     LEADING = "leading"
 
 
-class Ask(NamedTuple):
+class AskForLease(NamedTuple):
     """Ask the store for the lease."""
 
     number: int
@@ -60,7 +60,7 @@ class StepDown(NamedTuple):
     reason: str
 
 
-Decision = Ask | Load | StepDown
+Decision = AskForLease | Load | StepDown
 
 
 class Leadership:
@@ -69,7 +69,7 @@ class Leadership:
     def __init__(self, holder: str, now_s: float) -> None:
         """Begin as a standby that asks at once."""
         self.holder = holder
-        self.phase = Phase.STANDBY
+        self.phase = LeadPhase.STANDBY
         self.epoch = 0
         """The epoch that is held; 0: none."""
         self.lease = Lease(holder="")
@@ -78,13 +78,13 @@ class Leadership:
         self._trusted_s = now_s
         self._asked_s: float | None = None
         """When the request that is under way was sent."""
-        self._asked = Ask(0, 0)
+        self._asked = AskForLease(0, 0)
         self._ask_s = now_s
 
     @property
     def leads(self) -> bool:
         """Whether the lead was taken and not given up; it may have run out since."""
-        return self.phase is not Phase.STANDBY
+        return self.phase is not LeadPhase.STANDBY
 
     def trusts(self, now_s: float) -> bool:
         """Tell whether this broker may speak as the leader now."""
@@ -113,7 +113,7 @@ class Leadership:
             self._asked_s = None
         if self._asked_s is None and now_s >= self._ask_s:
             self._asked_s = now_s
-            self._asked = Ask(self._asked.number + 1, self.epoch)
+            self._asked = AskForLease(self._asked.number + 1, self.epoch)
             decided.append(self._asked)
         return decided
 
@@ -142,7 +142,7 @@ class Leadership:
     def loaded(self, epoch: int, now_s: float) -> list[Decision]:
         """Lead: the state was read, after this epoch was taken."""
         if epoch and epoch == self.epoch and self.trusts(now_s):
-            self.phase = Phase.LEADING
+            self.phase = LeadPhase.LEADING
         return self.step(now_s)
 
     def doubt(self, now_s: float) -> list[Decision]:
@@ -151,7 +151,7 @@ class Leadership:
         The state is to be loaded again then. Nobody else leads meanwhile.
         """
         if self.leads:
-            self.phase, self.epoch, self._ask_s = Phase.LOADING, 0, now_s
+            self.phase, self.epoch, self._ask_s = LeadPhase.LOADING, 0, now_s
         return self.step(now_s)
 
     def lost(self, reason: str, now_s: float) -> list[Decision]:
@@ -168,7 +168,7 @@ class Leadership:
         if self._asked.epoch:
             self._ask_s = now_s
         elif until_s > now_s:
-            self.phase, self.epoch, self._trusted_s = Phase.LOADING, epoch, until_s
+            self.phase, self.epoch, self._trusted_s = LeadPhase.LOADING, epoch, until_s
             return [Load(epoch)]
         return self.step(now_s)
 
@@ -179,7 +179,7 @@ class Leadership:
         return asked_s
 
     def _step_down(self, reason: str) -> StepDown:
-        self.phase, self.epoch = Phase.STANDBY, 0
+        self.phase, self.epoch = LeadPhase.STANDBY, 0
         return StepDown(reason)
 
 

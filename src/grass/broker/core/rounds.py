@@ -52,7 +52,7 @@ from grass.broker.core.shell_interface import (
     NextEpoch,
     Pause,
     Read,
-    Reply,
+    ReplyTo,
     Shell,
     Step,
     jobs_query,
@@ -90,7 +90,7 @@ class Rounds:
         self._applied: list[Applied] = []
         """The calls of the round under way."""
         self._unread: deque[Reading[Any]] = deque()
-        self._under_way: list[tuple[BulkCall, Reply]] = []
+        self._under_way: list[tuple[BulkCall, ReplyTo]] = []
         """Large calls of which slices are left to do or to commit."""
         self._pause_s = FIRST_PAUSE_S
         self._resync_planned = False
@@ -131,7 +131,7 @@ class Rounds:
         self._flags.starts_jobs = True
         self._flags.apply_to(self.core.state)
 
-    def post(self, call: AnyCall, reply: Reply = None) -> None:
+    def post(self, call: AnyCall, reply: ReplyTo = None) -> None:
         """Add a call to the inbox."""
         self._inbox.put(call, reply)
         if isinstance(call, Reading) and call.unread:
@@ -382,7 +382,7 @@ class Rounds:
                 self._unread.appendleft(call)
             self._inbox.put_back(call, reply)
 
-    def _given_up(self) -> list[Reply]:
+    def _given_up(self) -> list[ReplyTo]:
         """Remove the calls whose jobs could not be read; return their replies."""
         lost = {id(call) for call in self._unread}
         self._unread.clear()

@@ -57,7 +57,7 @@ class NextEpoch(NamedTuple):
 
 Step = Read | Commit | Pause | NextEpoch
 
-Reply = Any
+ReplyTo = Any
 """What the shell answers a caller with: a future, or a simulated client."""
 
 
@@ -76,7 +76,7 @@ class Shell(Protocol):
     def reached(self, point: str) -> None:
         """Note that a crash point is reached, where a test may kill the process."""
 
-    def answer(self, reply: Reply, outcome: object) -> None:
+    def answer(self, reply: ReplyTo, outcome: object) -> None:
         """Answer a caller; an error is raised there."""
 
     def send(self, worker: str, message: ToWorker) -> None:

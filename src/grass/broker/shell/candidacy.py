@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from grass.broker.core.leadership import (
     TERM_S,
-    Ask,
+    AskForLease,
     Decision,
     Leadership,
-    Phase,
+    LeadPhase,
     StepDown,
 )
 from grass.errors import GrassError, LeadLost
@@ -168,7 +168,7 @@ class Candidacy:
     async def taken(self) -> int:
         """Return the epoch once this broker has the lead, and is to load the state."""
         lead = self._leadership
-        await self._until(lambda: lead.phase is Phase.LOADING and lead.epoch > 0)
+        await self._until(lambda: lead.phase is LeadPhase.LOADING and lead.epoch > 0)
         return lead.epoch
 
     def loaded(self, epoch: int) -> None:
@@ -218,7 +218,7 @@ class Candidacy:
 
     def _act(self, decisions: list[Decision]) -> None:
         for one in decisions:
-            if isinstance(one, Ask):
+            if isinstance(one, AskForLease):
                 asking = asyncio.ensure_future(self._ask(one))
                 self._asking.add(asking)
                 asking.add_done_callback(self._asking.discard)
@@ -228,7 +228,7 @@ class Candidacy:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, ask: AskForLease) -> None:
         loop = asyncio.get_running_loop()
         try:
             lease = await loop.run_in_executor(

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from itertools import count
 
-from grass.broker.shell.output_streams import LinkOf
+from grass.broker.shell.links import LinkOf
 from grass.errors import GrassError, ProtocolError, TimedOut, Unreachable
 from grass.link.messages import Devices, ReadDevices
 from grass.model.usage.gpu_use import GpuUse, GpuUser

@@ -7,7 +7,7 @@ piece after that. So what a job does not read stays with its sender.
 import asyncio
 from itertools import count
 
-from grass.broker.shell.output_streams import LinkOf
+from grass.broker.shell.links import LinkOf
 from grass.errors import TimedOut, Unreachable
 from grass.link.messages import InputTaken, WriteInput
 

@@ -19,11 +19,10 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from grass.broker.core.jobs.blob_claims import BlobClaims, Upload
+from grass.broker.shell.links import LinkOf
 from grass.errors import MissingBlob, ProtocolError, TooLarge
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
-from grass.link.channel import Link
-from grass.link.messages import ToBroker, ToWorker
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 from grass.model.jobs.task_call import is_blob_name
 from grass.store import Store
@@ -44,7 +43,6 @@ SYNC_BYTES = 16 * 2**20
 MOST_ASKED = 64
 """So many pieces a worker may ask for before the first is sent."""
 
-LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 ReadStore = Callable[[Callable[[Store], list[str]]], Awaitable[list[str]]]
 
 

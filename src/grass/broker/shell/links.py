@@ -35,6 +35,9 @@ MOST_REMEMBERED = 1000
 MOST_REASONS = 20
 """So many refusals of one worker are logged."""
 
+LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
+"""Returns the link of a worker that is used now; None: it is not connected."""
+
 
 class LinkOwner(Protocol):
     """The broker, as its links see it."""

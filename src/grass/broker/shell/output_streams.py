@@ -5,11 +5,12 @@ reader holds nothing but its own chunk.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
 from grass.broker.core.workers.message_checks import check_scanned
+from grass.broker.shell.links import LinkOf
 from grass.broker.shell.output_flow import ChunkSizes, Throttle
 from grass.errors import NotFound, TimedOut, Unreachable
 from grass.link.channel import Link
@@ -24,8 +25,6 @@ from grass.link.requests import LineScan, ScannedLines
 
 PATIENCE_S = 20.0
 """How long a worker may take for a chunk that is there."""
-
-LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
 
 class KeptOutput(Protocol):

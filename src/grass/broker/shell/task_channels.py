@@ -10,7 +10,7 @@ from collections import deque
 from itertools import count
 from secrets import randbits
 
-from grass.broker.shell.output_streams import LinkOf
+from grass.broker.shell.links import LinkOf
 from grass.link.channel import Link
 from grass.link.messages import TaskBytes, TaskBytesTaken, ToBroker, ToWorker
 from grass.link.requests import TASK_PIECE, TASK_WINDOW

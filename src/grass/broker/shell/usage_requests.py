@@ -8,7 +8,7 @@ import asyncio
 from itertools import count
 
 from grass.broker.core.workers.message_checks import check_use
-from grass.broker.shell.output_streams import LinkOf
+from grass.broker.shell.links import LinkOf
 from grass.errors import ProtocolError
 from grass.link.messages import ReadUsage, UsageData
 from grass.model.usage.attempt_usage import AttemptUsage

@@ -11,14 +11,18 @@ from pathlib import Path
 from grass.broker.shell.service import Broker
 from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutput
 from grass.model.pools import Pool
-from grass.worker.shell.output_files import Begin, OutputFiles
+from grass.worker.shell.output_ends import CreateTask
+from grass.worker.shell.output_files import OutputFiles
 
 
 class PilotOutput:
     """The files that pilots have left behind."""
 
     def __init__(
-        self, broker: Broker, folder_of: Callable[[Pool | None], Path], begin: Begin
+        self,
+        broker: Broker,
+        folder_of: Callable[[Pool | None], Path],
+        begin: CreateTask,
     ) -> None:
         """`folder_of` returns where pilots of a pool, or by default, write output."""
         self._broker = broker

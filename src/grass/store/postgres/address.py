@@ -13,7 +13,7 @@ _HINT = (
 _SECRETS = ("password", "passfile", "sslpassword", "sslkey")
 
 
-class Address(NamedTuple):
+class DatabaseAddress(NamedTuple):
     """The URL of a database, and its parts that may be shown."""
 
     url: str
@@ -33,7 +33,7 @@ def is_address(text: str) -> bool:
     return text.startswith(SCHEMES)
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str) -> DatabaseAddress:
     """Read a URL; one that cannot be read is an error that does not repeat it."""
     from psycopg import Error
     from psycopg.conninfo import conninfo_to_dict
@@ -49,7 +49,7 @@ def address_of(url: str) -> Address:
     place = split.netloc.rpartition("@")[2]
     user = str(parts.get("user") or "")
     shown = f"{SCHEMES[0]}{quote(user) + '@' if user else ''}{place}{split.path}"
-    return Address(url, shown + _shown_query(split.query), password)
+    return DatabaseAddress(url, shown + _shown_query(split.query), password)
 
 
 def _shown_query(query: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from grass.errors import LeadLost, StorageError, UsageError
-from grass.store.postgres.address import Address
+from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection, ThreadConnections
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
 from grass.store.sql.dialect import Dialect
@@ -22,7 +22,7 @@ class PostgresBlobs:
     """The blobs of one database."""
 
     def __init__(
-        self, address: Address, sql: Dialect, epoch: Callable[[], int]
+        self, address: DatabaseAddress, sql: Dialect, epoch: Callable[[], int]
     ) -> None:
         """`epoch` tells with which one this broker writes."""
         self._address, self._sql, self._epoch = address, sql, epoch

@@ -17,7 +17,7 @@ from psycopg import RawCursor, RawServerCursor
 from psycopg.types.numeric import Int8Dumper
 
 from grass.errors import GrassError, NoDatabase
-from grass.store.postgres.address import Address
+from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.failures import cannot_open, gone
 from grass.store.sql.dialect import Cursor, Row
 
@@ -168,7 +168,7 @@ def _numbered(statement: str) -> str:
 
 
 def connect(
-    address: Address, *, idle_s: float = 0.0, lock_s: float = 0.0
+    address: DatabaseAddress, *, idle_s: float = 0.0, lock_s: float = 0.0
 ) -> PostgresConnection:
     """Open a connection, and check that grass can use this server.
 
@@ -201,7 +201,7 @@ def connect(
     return PostgresConnection(session)
 
 
-def _check_server(session: "psycopg.Connection[Any]", address: Address) -> None:
+def _check_server(session: "psycopg.Connection[Any]", address: DatabaseAddress) -> None:
     version = session.info.server_version // 10_000
     if version < OLDEST:
         raise NoDatabase(
@@ -220,7 +220,7 @@ def _check_server(session: "psycopg.Connection[Any]", address: Address) -> None:
 class ThreadConnections:
     """One connection for each thread that asks for one."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: DatabaseAddress) -> None:
         self._address = address
         self._local = threading.local()
         self._all: list[PostgresConnection] = []

@@ -5,14 +5,14 @@ from psycopg import errors
 
 from grass.errors import DiskFull, NoDatabase, StorageError
 from grass.store.bodies import CorruptRow
-from grass.store.postgres.address import Address
+from grass.store.postgres.address import DatabaseAddress
 
 FAILURES = (psycopg.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that the database cannot hold raises the third or the fourth."""
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError)
 
 
-def storage_error(error: Exception, address: Address) -> StorageError:
+def storage_error(error: Exception, address: DatabaseAddress) -> StorageError:
     """Return the error of the database as one line with a hint."""
     where = f"the database {address.shown}"
     if isinstance(error, errors.DiskFull):
@@ -43,7 +43,7 @@ def is_away(error: Exception) -> bool:
     return isinstance(error, _AWAY)
 
 
-def cannot_open(error: Exception, address: Address) -> NoDatabase:
+def cannot_open(error: Exception, address: DatabaseAddress) -> NoDatabase:
     """Return the error for a database that cannot be opened at all."""
     said = address.without_password(str(error)) or type(error).__name__
     said = said.removeprefix("connection failed: ")
@@ -52,7 +52,7 @@ def cannot_open(error: Exception, address: Address) -> NoDatabase:
     )
 
 
-def gone(error: NoDatabase, address: Address) -> NoDatabase:
+def gone(error: NoDatabase, address: DatabaseAddress) -> NoDatabase:
     """Return the error for a database that was open before, and is not found again."""
     said = error.message.partition(" cannot be opened: ")[2] or error.message
     where = f"the database {address.shown}"

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.store.bodies import from_json, json_text
-from grass.store.postgres.address import Address
+from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection, connect
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
 from grass.store.sql.dialect import Dialect
@@ -25,7 +25,7 @@ WAIT_S = 8.0
 class Leading:
     """The lead, over a connection of its own that no long commit holds up."""
 
-    def __init__(self, address: Address, sql: Dialect) -> None:
+    def __init__(self, address: DatabaseAddress, sql: Dialect) -> None:
         self._address, self._sql = address, sql
         self._db: PostgresConnection | None = None
         self._lock = threading.Lock()

@@ -6,7 +6,7 @@ import psycopg
 
 from grass.errors import GrassError, NoDatabase
 from grass.model.ids import CLUSTER_ID_BYTES
-from grass.store.postgres.address import Address
+from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection
 from grass.store.postgres.failures import cannot_open, storage_error
 from grass.store.sql.dialect import migrations
@@ -17,7 +17,7 @@ _LOCK = 0x67726173
 _VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 
 
-def migrate(db: PostgresConnection, address: Address) -> None:
+def migrate(db: PostgresConnection, address: DatabaseAddress) -> None:
     """Apply the steps that are missing, in one transaction; refuse a newer schema."""
     try:
         db.execute("BEGIN")
@@ -48,7 +48,7 @@ def schema_version(db: PostgresConnection) -> int:
     return 0 if found is None else int(found[0])
 
 
-def _refuse_newer(version: int, address: Address) -> None:
+def _refuse_newer(version: int, address: DatabaseAddress) -> None:
     if version > SCHEMA_VERSION:
         raise NoDatabase(
             f"the database {address.shown} was written by a newer grass (schema"
@@ -57,7 +57,7 @@ def _refuse_newer(version: int, address: Address) -> None:
         )
 
 
-def _refuse_moved(db: PostgresConnection, address: Address) -> None:
+def _refuse_moved(db: PostgresConnection, address: DatabaseAddress) -> None:
     moved = db.execute("SELECT value FROM meta WHERE key = 'moved'").fetchone()
     if moved is not None:
         raise NoDatabase(
@@ -66,7 +66,7 @@ def _refuse_moved(db: PostgresConnection, address: Address) -> None:
         )
 
 
-def _refuse_replica(db: PostgresConnection, address: Address) -> None:
+def _refuse_replica(db: PostgresConnection, address: DatabaseAddress) -> None:
     (is_replica,) = db.execute("SELECT pg_is_in_recovery()").fetchone()
     if is_replica:
         raise NoDatabase(
@@ -88,7 +88,7 @@ def _apply(db: PostgresConnection, version: int) -> None:
     db.execute(updated, ("schema", str(SCHEMA_VERSION)))
 
 
-def _failure(error: Exception, address: Address) -> GrassError:
+def _failure(error: Exception, address: DatabaseAddress) -> GrassError:
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
         return cannot_open(error, address)
     return storage_error(error, address)

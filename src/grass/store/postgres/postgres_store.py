@@ -22,7 +22,7 @@ from grass.model.selectors import Selection
 from grass.store.blobs import Blobs
 from grass.store.changes import Changes
 from grass.store.interface import Snapshot
-from grass.store.postgres.address import Address
+from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.blobs import PostgresBlobs
 from grass.store.postgres.connections import (
     COPY_AT_LEAST,
@@ -55,7 +55,7 @@ SHORT_S = 5.0
 class PostgresStore(SqlReads):
     """One cluster's state in one database."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: DatabaseAddress) -> None:
         self.address = address
         self._sql = PostgresDialect()
         self._writer = connect(address, idle_s=IDLE_S, lock_s=LOCKED_S)

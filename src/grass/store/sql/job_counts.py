@@ -15,9 +15,9 @@ from grass.model.jobs.lifecycle import JobState
 from grass.store.changes import Changes
 from grass.store.sql.dialect import Connection, Dialect
 
-Key = tuple[str, int, str, str, str]
+CountKey = tuple[str, int, str, str, str]
 """State, array, queue, project and owner; array 0 has the jobs of none."""
-Span = tuple[int, int, int | None, int | None]
+ArraySpan = tuple[int, int, int | None, int | None]
 """First job, last job, first start, last end."""
 
 
@@ -28,7 +28,7 @@ class Arriving:
     """
 
     def __init__(self) -> None:
-        self.counts: dict[int, Counter[Key]] = {}
+        self.counts: dict[int, Counter[CountKey]] = {}
         self._next: dict[int, int] = {}
         """The first job of each range that was not written yet."""
 
@@ -45,7 +45,7 @@ class Arriving:
             self._next[first] = max(job.id for job in new) + 1
         return others
 
-    def take(self, first: int) -> Counter[Key]:
+    def take(self, first: int) -> Counter[CountKey]:
         """Return the counts of a range all of whose jobs have arrived."""
         self._next.pop(first, None)
         return self.counts.pop(first)
@@ -67,7 +67,7 @@ class Counting:
         self._removed = set(changes.removed_jobs)
         self._saved = changes.jobs
         self._before = changes.states_before
-        self._arrived: list[tuple[int, Counter[Key]]] = []
+        self._arrived: list[tuple[int, Counter[CountKey]]] = []
         ranges = dict(db.execute(sql["load_arrivals"])) | dict(changes.arrivals)
         for first, last in ranges.items():
             self._saved = arriving.add(self._saved, first, last)
@@ -93,15 +93,15 @@ class Counting:
             arrays = [(array,) for array in _arrays(self._old.values())]
             self._db.executemany(self._sql["remove_span"], arrays)
 
-    def _counted(self, ids: list[int]) -> dict[int, Key]:
+    def _counted(self, ids: list[int]) -> dict[int, CountKey]:
         """Read how these jobs are counted until now."""
         if not ids:
             return {}
         found = self._db.execute(self._sql["read_counted"], (json.dumps(ids),))
         return {row[0]: row[1:] for row in found}
 
-    def _deltas(self) -> Counter[Key]:
-        deltas: Counter[Key] = Counter()
+    def _deltas(self) -> Counter[CountKey]:
+        deltas: Counter[CountKey] = Counter()
         for key in self._old.values():
             deltas[key] -= 1
         before = self._before
@@ -130,25 +130,25 @@ def _common_and_state(job: Job) -> tuple[Common, JobState]:
     return job.common, job.state
 
 
-def _arrays(keys: Iterable[Key]) -> list[int]:
+def _arrays(keys: Iterable[CountKey]) -> list[int]:
     return sorted({key[1] for key in keys if key[1]})
 
 
-def _key_of(state: JobState, common: Common) -> Key:
+def _key_of(state: JobState, common: Common) -> CountKey:
     array = common.array or 0
     return (state.value, array, common.queue, common.project, common.owner)
 
 
-def _key(job: Job, old: Key | None) -> Key:
+def _key(job: Job, old: CountKey | None) -> CountKey:
     if old is None:
         return _key_of(job.state, job.common)
     # What a job is saved with again is its state and its queue.
     return (job.state.value, old[1], job.queue, old[3], old[4])
 
 
-def _spans(jobs: Iterable[Job]) -> list[Span]:
+def _spans(jobs: Iterable[Job]) -> list[ArraySpan]:
     """Return the ids and times of the arrays of these jobs, as far as they tell."""
-    spans: dict[int, Span] = {}
+    spans: dict[int, ArraySpan] = {}
     for job in jobs:
         array = job.common.array
         if array is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from grass.model.resources import Request
     from grass.tasks.children.child_record import ChildRecord
     from grass.tasks.children.frames import Frame
-    from grass.tasks.core.task_units import Start
+    from grass.tasks.core.task_units import TaskStart
     from grass.tasks.program_units import ProgramUnits
     from grass.tasks.session import Session
     from grass.tasks.task import Task
@@ -92,7 +92,7 @@ class Children:
             if child.has_unsent:
                 self._session.start_soon(child.flush_later)
 
-    def _child_for(self, task: Task, start: Start) -> ChildRecord:
+    def _child_for(self, task: Task, start: TaskStart) -> ChildRecord:
         units = {name for kind in GPU_KINDS for name in start.allocation.get(kind, ())}
         gpus = sorted(units, key=unit_order)
         key = self.key_of(task, gpus)
@@ -117,7 +117,7 @@ class Children:
         """Start a child that sees these GPUs."""
         return ChildProcess(self._program.variables(gpus), key)
 
-    def _hold(self, child: ChildRecord, start: Start) -> None:
+    def _hold(self, child: ChildRecord, start: TaskStart) -> None:
         held = (start.allocation, start.own if start.own.parts else None)
         if child.held != held or held[1] is not None:
             child.held = held

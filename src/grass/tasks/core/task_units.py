@@ -23,7 +23,7 @@ HERE = "here"
 _QUEUE = "tasks"
 
 
-class Ask(NamedTuple):
+class TaskRequest(NamedTuple):
     """What a task asks for, as it was checked."""
 
     request: Request
@@ -32,7 +32,7 @@ class Ask(NamedTuple):
     priority: int = 0
 
 
-class Start(NamedTuple):
+class TaskStart(NamedTuple):
     """A task that starts now, and what it was given."""
 
     task: int
@@ -49,7 +49,7 @@ class TaskUnits:
         self._own = own
         # What can ever be had is asked of a copy that nobody has taken from.
         self._untouched = deepcopy(own)
-        self._own_waiting: dict[int, Ask] = {}
+        self._own_waiting: dict[int, TaskRequest] = {}
         self._own_taken: dict[int, Resource] = {}
         self._scheduler = Scheduler()
         self._scheduler.set_queue(
@@ -84,17 +84,17 @@ class TaskUnits:
         self._expected.pop(worker, None)
         self._scheduler.forget_worker(worker)
 
-    def can_be_met(self, ask: Ask) -> bool:
+    def can_be_met(self, ask: TaskRequest) -> bool:
         """Tell whether a worker, here or to come, can meet what is asked."""
         only = HERE if ask.own.parts else None
         why = self._scheduler.never_fits(_QUEUE, ask.request, worker=only)
         return not ask.request or why is None
 
-    def ask_for(self, request: Request, priority: int = 0) -> Ask:
+    def ask_for(self, request: Request, priority: int = 0) -> TaskRequest:
         """Read what a task asks for that is counted; refuse what can never be met."""
-        return self._checked(Ask(request, ZERO, priority))
+        return self._checked(TaskRequest(request, ZERO, priority))
 
-    def _checked(self, ask: Ask) -> Ask:
+    def _checked(self, ask: TaskRequest) -> TaskRequest:
         if not self.can_be_met(ask):
             asked = request_text(ask.request)
             raise NeverFits(
@@ -103,7 +103,7 @@ class TaskUnits:
             )
         return ask
 
-    def ask(self, res: Resource, priority: int = 0) -> Ask:
+    def ask(self, res: Resource, priority: int = 0) -> TaskRequest:
         """Read what a task asks for; refuse what can never be met."""
         own = own_parts(res)
         parts = {
@@ -115,7 +115,7 @@ class TaskUnits:
                 f"{asked!r} is more than this program has: {self._untouched!r}",
                 "name all there is of it in `rpw`",
             )
-        return self._checked(Ask(counted(res), asked, priority))
+        return self._checked(TaskRequest(counted(res), asked, priority))
 
     def text(self) -> str:
         """Say what the program has: on one machine, or on each of several."""
@@ -124,14 +124,14 @@ class TaskUnits:
         others = [f"{_text(has)} on {name}" for name, has in self._expected.items()]
         return "; ".join([f"{_text(self.capacity)} here", *others])
 
-    def submit(self, tasks: list[int], ask: Ask) -> None:
+    def submit(self, tasks: list[int], ask: TaskRequest) -> None:
         """Have tasks wait that ask for the same, in the order of their numbers."""
         if ask.own.parts:
             self._own_waiting.update(dict.fromkeys(tasks, ask))
         else:
             self._enqueue(tasks, ask)
 
-    def decide(self, now: float) -> list[Start]:
+    def decide(self, now: float) -> list[TaskStart]:
         """Return the tasks that start now."""
         if self._own_waiting:
             self._take_own()
@@ -144,13 +144,13 @@ class TaskUnits:
         placement = self._scheduler.prefetch(task, at_most)
         return None if placement is None else placement.job
 
-    def recall(self, task: int, ask: Ask) -> None:
+    def recall(self, task: int, ask: TaskRequest) -> None:
         """Have a task that follows another wait again."""
         assert self._scheduler.predecessor(task) is not None, f"{task} follows nobody"
         self._scheduler.release(task)
         self._enqueue([task], ask)
 
-    def ended(self, task: int) -> Start | None:
+    def ended(self, task: int) -> TaskStart | None:
         """Give back what a task has, or pass it to the one that follows it."""
         own = self._own_taken.pop(task, None)
         if own is not None:
@@ -164,7 +164,7 @@ class TaskUnits:
         assert worker is not None
         return self._started(follower, worker, allocation)
 
-    def hand_over(self, task: int) -> Start | None:
+    def hand_over(self, task: int) -> TaskStart | None:
         """Give back what a task has, or pass it to the next that asks for the same."""
         if task not in self._own_taken:
             placed = self._scheduler.hand_over(task)
@@ -189,14 +189,14 @@ class TaskUnits:
             assert not self._scheduler.waits(task), f"{task} waits twice"
             assert task not in self._own_taken, f"{task} has what it waits for"
 
-    def _enqueue(self, tasks: list[int], ask: Ask) -> None:
+    def _enqueue(self, tasks: list[int], ask: TaskRequest) -> None:
         only = HERE if ask.own.parts else None
         self._scheduler.enqueue_all(
             tasks, _QUEUE, ask.request, ask.priority, worker=only
         )
 
-    def _started(self, task: int, worker: str, allocation: Allocation) -> Start:
-        return Start(task, allocation, self._own_taken.get(task, ZERO), worker)
+    def _started(self, task: int, worker: str, allocation: Allocation) -> TaskStart:
+        return TaskStart(task, allocation, self._own_taken.get(task, ZERO), worker)
 
     def _take_own(self) -> None:
         """Take own parts for tasks; none overtakes one that wants the same part."""

@@ -44,7 +44,7 @@ class HostSession(Session):
         )
 
 
-class Coroutines:
+class HostCoroutines:
     """The coroutine functions that run here."""
 
     def __init__(

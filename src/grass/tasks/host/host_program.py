@@ -21,7 +21,7 @@ from grass.errors import ProtocolError
 from grass.tasks.children import frames
 from grass.tasks.children.child import ChildProcess
 from grass.tasks.host.conversation import Conversation
-from grass.tasks.host.coroutines import KILLED, Coroutines
+from grass.tasks.host.coroutines import KILLED, HostCoroutines
 from grass.tasks.host.host_frames import (
     END,
     ERROR,
@@ -78,7 +78,9 @@ class HostProgram:
         self._loops: dict[int, _LoopChild] = {}
         self._functions: dict[int, bytes] = {}
         self._touched: dict[ChildProcess, None] = {}
-        self._coroutines = Coroutines(backend, lambda: self._program, self._answer_soon)
+        self._coroutines = HostCoroutines(
+            backend, lambda: self._program, self._answer_soon
+        )
         self._over = anyio.Event()
         self.problem = ""
         """Why it has ended, if the program did not say so."""

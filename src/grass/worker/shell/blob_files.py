@@ -14,15 +14,16 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.link.requests import BlobData, ReadBlob
 from grass.store.blob_folder import BlobFolder, FileDraft
 from grass.worker.core.blob_fetches import BlobFetches, DropBlob, KeepBlob, WriteBlob
+from grass.worker.shell.output_ends import CreateTask
 
 log = EventLog(__name__)
 
@@ -36,7 +37,6 @@ MOST_NOTED = 64
 """When so many attempts are noted, and twice those that ran, others are forgotten."""
 
 AskForBlob = Callable[[ReadBlob], None]
-CreateTask = Callable[[Coroutine[Any, Any, None]], object]
 Fetched = Callable[[str, str], None]
 """Called with an attempt, and why it cannot have its blobs; empty: it has them."""
 

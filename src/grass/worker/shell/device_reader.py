@@ -13,7 +13,7 @@ from grass.event_log import EventLog
 from grass.link.messages import Devices, ReadDevices
 from grass.model.usage.gpu_use import GpuUse, GpuUser
 from grass.worker.core.usage.samples import Sample
-from grass.worker.shell.output_files import Begin
+from grass.worker.shell.output_ends import CreateTask
 from grass.worker.shell.usage.process_names import program_and_owner
 
 log = EventLog(__name__)
@@ -32,7 +32,7 @@ class DeviceReader:
         self,
         sample: Callable[[], Awaitable[Sample]],
         answer: Callable[[Devices], None],
-        begin: Begin,
+        begin: CreateTask,
     ) -> None:
         """`sample` looks at the machine now, in bounded time."""
         self._sample = sample

@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from grass.keeper.input_pieces import ANSWER_S, LARGEST_PIECE, Piece, Taken
 from grass.link.messages import InputTaken, WriteInput
 from grass.worker.core.prepare import input_socket
+from grass.worker.shell.output_ends import CreateTask
 
 PATIENCE_S = ANSWER_S + 5.0
 RETRY_S = 0.01
@@ -34,9 +34,9 @@ class JobInputs:
         folder: str,
         is_running: Callable[[str], bool],
         answer: Callable[[InputTaken], None],
-        begin: Callable[[Coroutine[Any, Any, None]], object],
+        begin: CreateTask,
     ) -> None:
-        """`folder` has the sockets; `begin` is a task group's `create_task`."""
+        """`folder` has the sockets."""
         self._folder = folder
         self._is_running = is_running
         self._answer = answer

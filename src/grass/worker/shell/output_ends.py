@@ -23,6 +23,7 @@ All clients of MPS on a GPU, 48 at most, end at once after a fault.
 """
 
 CreateTask = Callable[[Coroutine[Any, Any, None]], object]
+"""A task group's `create_task`."""
 
 
 class OutputEnds:

@@ -10,10 +10,10 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from grass.keeper.crash_points import crash_point
 from grass.link.messages import (
@@ -29,6 +29,7 @@ from grass.model.usage.attempt_usage import usage_path
 from grass.store.blob_folder import read_from_memory
 from grass.worker.shell.inotify import FileWatcher
 from grass.worker.shell.line_scans import scan_lines
+from grass.worker.shell.output_ends import CreateTask
 
 T = TypeVar("T")
 
@@ -42,9 +43,6 @@ SCANS = 2
 """Scans have threads of their own: they take longer than a chunk."""
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
-Begin = Callable[[Coroutine[Any, Any, None]], object]
-"""A task group's `create_task`."""
-
 
 class OutputFiles:
     """Answers the broker's requests about files."""
@@ -53,7 +51,7 @@ class OutputFiles:
         self,
         folder: str,
         answer: Callable[[OutputData | Removed], None],
-        begin: Begin,
+        begin: CreateTask,
     ) -> None:
         """`folder` is where output goes unless a job says otherwise."""
         self._begin = begin

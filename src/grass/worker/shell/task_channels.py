@@ -9,12 +9,12 @@ channels, whatever it had before.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from grass.link.messages import TaskBytes, TaskBytesTaken
 from grass.link.requests import TASK_PIECE, TASK_WINDOW
 from grass.worker.shell.job_inputs import RETRY_S, connected_to
+from grass.worker.shell.output_ends import CreateTask
 
 PATIENCE_S = 60.0
 """How long a host may take until it listens: its interpreter may be on a slow disk."""
@@ -32,9 +32,9 @@ class TaskChannels:
         folder: str,
         is_running: Callable[[str], bool],
         answer: SendBytes,
-        begin: Callable[[Coroutine[Any, Any, None]], object],
+        begin: CreateTask,
     ) -> None:
-        """`folder` has the sockets; `begin` is a task group's `create_task`."""
+        """`folder` has the sockets."""
         self._folder = folder
         self._is_running = is_running
         self._answer = answer

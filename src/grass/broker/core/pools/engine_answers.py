@@ -12,7 +12,7 @@ from grass.broker.core.pools import asking
 from grass.broker.core.pools.pool_memory import CancelPilots, PoolMemory
 from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState
 
-SETTLE_US = 120 * 1_000_000
+UNLISTED_US = 120 * 1_000_000
 """So long the engine must not list a pilot before it is taken for gone."""
 NO_START = "the engine's job ended before its worker came"
 
@@ -111,7 +111,7 @@ def _absent(memory: PoolMemory, pilot: Pilot, now_us: int) -> None:
     if pilot.unsure_since is None:
         pilot.unsure_since = now_us
         memory.save(pilot)
-    elif now_us >= pilot.unsure_since + SETTLE_US:
+    elif now_us >= pilot.unsure_since + UNLISTED_US:
         memory.drop(pilot)
 
 
