@@ -172,7 +172,7 @@ def test_a_bad_message_of_a_worker_affects_no_other(tmp_path: Path) -> None:
 def test_who_reads_output_hears_that_its_worker_is_gone(tmp_path: Path) -> None:
     async def story(broker: Broker, own: FarEnd) -> None:
         worker = await joined(broker)
-        reading = asyncio.ensure_future(broker.output.grown(FARM, "/o", 0))
+        reading = asyncio.ensure_future(broker.requests.output.grown(FARM, "/o", 0))
         asked = await worker.hears(ReadOutput)
         assert isinstance(asked, ReadOutput)
         # Nobody answers for another worker.
@@ -187,7 +187,7 @@ def test_who_reads_output_hears_that_its_worker_is_gone(tmp_path: Path) -> None:
 def test_no_more_output_is_taken_than_was_asked_for(tmp_path: Path) -> None:
     async def story(broker: Broker, _own: FarEnd) -> None:
         worker = await joined(broker)
-        reading = asyncio.ensure_future(broker.output.read(FARM, "/o", 0, 3))
+        reading = asyncio.ensure_future(broker.requests.output.read(FARM, "/o", 0, 3))
         asked = await worker.hears(ReadOutput)
         assert isinstance(asked, ReadOutput)
         worker.link.send(OutputData(asked.stream, b"much more"))
@@ -204,7 +204,7 @@ def test_who_reads_output_does_not_wait_for_ever_for_a_mute_worker(
     async def story(broker: Broker, _own: FarEnd) -> None:
         worker = await joined(broker)
         with pytest.raises(TimedOut, match="did not send the output within"):
-            await broker.output.read(FARM, "/o", 0)
+            await broker.requests.output.read(FARM, "/o", 0)
         asked = await worker.hears(ReadOutput)
         assert isinstance(asked, ReadOutput)
         assert await worker.hears(CloseOutput) == CloseOutput(asked.stream)

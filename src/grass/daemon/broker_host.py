@@ -140,7 +140,7 @@ class BrokerHost:
     def _begin_pools(self, group: asyncio.TaskGroup) -> None:
         """Ask engines for workers, and read what the jobs of earlier ones printed."""
         self._pilot_output = PilotOutput(self._broker, output_folder, group.create_task)
-        self._broker.output.kept = self._pilot_output
+        self._broker.requests.output.kept = self._pilot_output
         self._begin(group, self._pools.run())
 
     def _begin(self, group: asyncio.TaskGroup, part: Coroutine[Any, Any, None]) -> None:

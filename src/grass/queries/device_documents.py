@@ -30,7 +30,7 @@ async def device_document(broker: Broker, worker: Worker) -> JsonObject:
         problem = absence(worker)
     elif found:
         try:
-            uses = await broker.devices.read(worker.id)
+            uses = await broker.requests.devices.read(worker.id)
         except GrassError as error:
             problem = error.message
     return _document(broker, worker, uses, problem)

@@ -127,7 +127,7 @@ async def small_results(
             some = those[begin : begin + TOGETHER]
             paths = [path for _, path in some]
             with suppress(Unreachable):
-                files = await broker.output.read_files(worker, paths, SMALL)
+                files = await broker.requests.output.read_files(worker, paths, SMALL)
                 for (details, _), content in zip(some, files, strict=True):
                     if content is not None:
                         yield details, content

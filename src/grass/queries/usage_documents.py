@@ -35,7 +35,7 @@ async def usage_now(
             asked.setdefault(last.worker, {})[name] = details.job.id
     known: dict[int, AttemptUsage] = {}
     for worker, jobs in asked.items():
-        uses = await broker.usage.read(worker, list(jobs))
+        uses = await broker.requests.usage.read(worker, list(jobs))
         known.update({jobs[name]: use for name, use in uses.items() if name in jobs})
     return known
 

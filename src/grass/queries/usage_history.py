@@ -73,7 +73,7 @@ class HistoryEnd:
 
 async def device_history(broker: Broker, worker: Worker, unit: str) -> JsonObject:
     """Return the history of one GPU of a worker."""
-    path = (await broker.usage.device_files(worker.id)).get(unit)
+    path = (await broker.requests.usage.device_files(worker.id)).get(unit)
     points = [] if path is None else _parsed(await _whole(broker, worker.id, path))
     if not points:
         raise NotFound(f"nothing of gpu {unit} of `{worker.name}` was measured")
@@ -93,7 +93,7 @@ async def _read(broker: Broker, attempt: Attempt, path: str) -> bytes:
 
 async def _piece(broker: Broker, worker: str, path: str, offset: int) -> bytes:
     try:
-        return await broker.output.read(worker, path, offset)
+        return await broker.requests.output.read(worker, path, offset)
     except NotFound:
         return b""
 
@@ -103,7 +103,7 @@ async def _whole(broker: Broker, worker: str, path: str) -> bytes:
     data = b""
     try:
         while len(data) < LARGEST:
-            more = await broker.output.read(worker, path, len(data))
+            more = await broker.requests.output.read(worker, path, len(data))
             if not more:
                 break
             data += more

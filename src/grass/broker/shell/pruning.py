@@ -54,8 +54,8 @@ async def _forget(
 ) -> PrunedJobs:
     pruned = await broker.call(Prune(actor, ids, wanted=ids))
     await broker.blobs.forget(_blobs(pruned))
-    if broker.output.kept is not None:
-        broker.output.kept.remove(_left_behind(broker, pruned))
+    if broker.requests.output.kept is not None:
+        broker.requests.output.kept.remove(_left_behind(broker, pruned))
     output_bytes = sum(
         attempt.output_bytes
         for details in pruned

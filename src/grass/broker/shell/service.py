@@ -17,35 +17,24 @@ from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, NextEpoch, Pause, Read, Step
 from grass.broker.core.state import State
 from grass.broker.shell.candidacy import Lead
-from grass.broker.shell.device_requests import DeviceRequests
-from grass.broker.shell.input_streams import InputStreams
 from grass.broker.shell.job_waits import JobWaits
 from grass.broker.shell.kept_blobs import KeptBlobs
 from grass.broker.shell.links import Links, WorkerConnection
-from grass.broker.shell.output_streams import OutputStreams
 from grass.broker.shell.readers import Readers
-from grass.broker.shell.task_channels import TaskChannels
-from grass.broker.shell.usage_requests import UsageRequests
 from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
+from grass.broker.shell.worker_requests import WorkerRequests
 from grass.broker.shell.writer import Writer
 from grass.errors import GrassError, StorageError
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.link.channel import Link
 from grass.link.messages import (
-    Devices,
     Exited,
     Heartbeat,
-    InputTaken,
-    OutputData,
-    ReadBlob,
     Started,
-    TaskBytes,
-    TaskBytesTaken,
     ToBroker,
     ToWorker,
-    UsageData,
     Welcome,
 )
 from grass.log_lines import LogEvent
@@ -100,21 +89,7 @@ class Broker(JobWaits):
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
         self.blobs = KeptBlobs(store.blobs, self.read, self._link_of)
-        self.output = OutputStreams(self._link_of)
-        self.input = InputStreams(self._link_of)
-        self.channels = TaskChannels(self._link_of)
-        self.devices = DeviceRequests(self._link_of)
-        self.usage = UsageRequests(self._link_of)
-        self._requests: dict[type, Any] = {
-            OutputData: self.output,
-            InputTaken: self.input,
-            TaskBytes: self.channels,
-            TaskBytesTaken: self.channels,
-            ReadBlob: self.blobs,
-            Devices: self.devices,
-            UsageData: self.usage,
-        }
-        """Who gets the messages of workers that change no state."""
+        self.requests = WorkerRequests(self._link_of, self.blobs)
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
 
@@ -185,21 +160,32 @@ class Broker(JobWaits):
         worker = connection.worker
         self._rounds.core.received(worker, _now_us())
         for message in messages:
-            call = FromWorker(worker, message, connection.address, connection.instance)
             if isinstance(message, Heartbeat):
                 connection.answer(message, self.state)
-            elif (asked := self._requests.get(type(message))) is not None:
-                asked.received(worker, message)
-            elif isinstance(message, Started):
-                # No caller waits for this: it is applied with the next round, which for
-                # a short job is that of its exit.
-                self._rounds.post(call)
-                self.wake_within(STARTED_DEFERRED_S)
-            elif isinstance(message, Exited) and (wait_s := self._may_wait_s(message)):
-                self._rounds.post(call)
-                self.wake_within(wait_s)
-            else:
-                self._post(call, None)
+            elif not self.requests.received(worker, message):
+                self._apply(connection, message)
+
+    def _apply(self, connection: WorkerConnection, message: ToBroker) -> None:
+        """Apply a message: at once, or with what comes meanwhile."""
+        said = connection.worker, message, connection.address, connection.instance
+        wait_s = self._may_wait_s(message)
+        if wait_s:
+            self._rounds.post(FromWorker(*said))
+            self.wake_within(wait_s)
+        else:
+            self._post(FromWorker(*said), None)
+
+    def _may_wait_s(self, message: ToBroker) -> float:
+        """Return how long a message may wait to be applied, as no caller waits for it.
+
+        That an attempt has started is applied with the next round, which for a short
+        job is that of its exit.
+        """
+        if isinstance(message, Started):
+            return STARTED_DEFERRED_S
+        if isinstance(message, Exited):
+            return prefetch.may_wait_s(self.state, message.attempt)
+        return 0.0
 
     async def may_read_more(self, worker: str) -> None:
         """Return when more of what a worker says may be read.
@@ -216,26 +202,18 @@ class Broker(JobWaits):
 
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
-        self._requests_failed(connection.worker)
+        self.requests.gone(connection.worker)
         if connection.address is None:
             self._rounds.set_home_worker(connection.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
-        self._requests_failed(worker)
+        self.requests.gone(worker)
         self._post(WorkerGone(worker), None)
-
-    def _requests_failed(self, worker: str) -> None:
-        """Answer what was asked of a worker over a link that is not used any more."""
-        for asked in self._requests.values():
-            asked.gone(worker)
 
     def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:
         connection = self._links.of(worker)
         return None if connection is None else connection.link
-
-    def _may_wait_s(self, message: Exited) -> float:
-        return prefetch.may_wait_s(self.state, message.attempt)
 
     def _post(self, call: AnyCall, reply: asyncio.Future[Any] | None) -> None:
         self._rounds.post(call, reply)
@@ -338,7 +316,7 @@ class Broker(JobWaits):
     def committed(self, ended: list[Job]) -> None:
         """Note a commit, and which jobs ended with it."""
         self._waiters.committed()
-        self.output.committed()
+        self.requests.output.committed()
         if self.on_ended is not None and ended:
             self.on_ended(ended)
 

@@ -69,7 +69,7 @@ class PilotOutput:
     def _answer(self, message: object) -> None:
         if isinstance(message, OutputData):
             self._streams.pop(message.stream, None)
-            self._broker.output.delivered(message)
+            self._broker.requests.output.delivered(message)
 
     def _folder(self, path: str) -> Path | None:
         pools = self._broker.state.pools.pools.values()

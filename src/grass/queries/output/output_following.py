@@ -155,7 +155,7 @@ async def _more_or_end(broker: Broker, source: OutputSource, offset: int) -> Non
     """Wait until the file has grown or the attempt has changed."""
     attempt = source.attempt
     grown = asyncio.ensure_future(
-        broker.output.grown(attempt.worker, source.path, offset)
+        broker.requests.output.grown(attempt.worker, source.path, offset)
     )
     moved = asyncio.ensure_future(broker.moved(attempt.job))
     tasks = {grown, moved}

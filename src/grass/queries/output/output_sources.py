@@ -124,7 +124,9 @@ async def read(
     if source.is_empty:
         return b""
     try:
-        data = await broker.output.read(attempt.worker, source.path, offset, length)
+        data = await broker.requests.output.read(
+            attempt.worker, source.path, offset, length
+        )
     except Unreachable:
         raise out_of_reach(broker, attempt) from None
     return data if source.end is None else data[: max(0, source.end - offset)]
@@ -162,7 +164,9 @@ async def _scan(
     if source.is_empty:
         return ScannedLines(offset, offset)
     try:
-        return await broker.output.scan(attempt.worker, source.path, offset, wanted)
+        return await broker.requests.output.scan(
+            attempt.worker, source.path, offset, wanted
+        )
     except Unreachable:
         raise out_of_reach(broker, attempt) from None
 

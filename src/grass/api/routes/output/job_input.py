@@ -45,5 +45,5 @@ async def _written(broker: Broker, job: int, body: InputBody) -> InputReply:
         body.end,
         body.window,
     )
-    taken = await broker.input.write(attempt.worker, piece)
+    taken = await broker.requests.input.write(attempt.worker, piece)
     return InputReply(taken.offset, taken.closed)

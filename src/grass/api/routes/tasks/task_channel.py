@@ -91,7 +91,9 @@ class _Session:
         if isinstance(attempt, tuple):
             return attempt
         broker = self._broker
-        opened = broker.channels.open(attempt.worker, broker.state.attempt_id(attempt))
+        opened = broker.requests.channels.open(
+            attempt.worker, broker.state.attempt_id(attempt)
+        )
         self._channel = opened
         await self._websocket.send_text(json_bytes(_document(attempt)).decode())
         works = (self._to_host(opened), self._to_program(opened), closing.wait())
