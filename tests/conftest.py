@@ -7,8 +7,11 @@ Homes and databases are kept in memory where there is room: a run makes thousand
 none of them has to outlive a loss of power.
 What the tests' own processes compile is kept, whatever the environment says of that:
 each of them imports every test, and commands read what they have compiled.
+What is imported and collected is no garbage: looking for some in there would take most
+of the time of collecting, and much of that of the tests.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -56,6 +59,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(_number, signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
 
 
 def pytest_sessionfinish() -> None:
