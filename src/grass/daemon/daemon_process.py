@@ -27,8 +27,6 @@ class DaemonProcess:
         self._stopping = asyncio.Event()
         self._stops = False
         self.started_at = time.time_ns() // 1000
-        # Nothing that is loaded from the database now is garbage.
-        gc.disable()
 
     def handle_signals(self) -> None:
         """Stop on SIGTERM and SIGINT, ignore SIGHUP."""
@@ -63,7 +61,8 @@ class DaemonProcess:
         """Tell the starting command, and the log, that the daemon answers."""
         if self.was_ready:
             return
-        # Objects of the start live as long as the daemon: exclude them from collection.
+        # Objects of the start live as long as the daemon: exclude them from collection,
+        # which the command that runs the daemon has disabled.
         gc.freeze()
         gc.enable()
         self.was_ready = True

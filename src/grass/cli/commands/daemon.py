@@ -4,6 +4,7 @@ With `--detached`, which `grass start` uses, it first gives up its caller's desc
 directory, umask and parent.
 """
 
+import gc
 import os
 
 from grass.cli.parsing.hosting_options import (
@@ -41,6 +42,8 @@ def run(words: list[str]) -> int:
         _detach(ready)
     else:
         forget_stop(home())
+    # No module and no row that a daemon loads at its start is garbage.
+    gc.disable()
     from grass.daemon.run_daemon import run_daemon
 
     return run_daemon(home(), hosting, ready=ready, foreground=not detached)
