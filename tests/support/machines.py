@@ -58,8 +58,14 @@ def join(broker: GrassHome, home: GrassHome, name: str) -> GrassHome:
 
 
 def copy_home(original: GrassHome, copy: GrassHome) -> GrassHome:
-    """Have a home that was copied from another, as `cp -a` does."""
-    shutil.copytree(original.folder, copy.folder, symlinks=True, dirs_exist_ok=True)
+    """Have a home that was copied from another, as `cp -a` does.
+
+    But for sockets: a keeper without a job removes its own meanwhile.
+    """
+    sockets = shutil.ignore_patterns("*.sock")
+    shutil.copytree(
+        original.folder, copy.folder, symlinks=True, dirs_exist_ok=True, ignore=sockets
+    )
     return copy
 
 
