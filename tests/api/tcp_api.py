@@ -12,7 +12,8 @@ from tests.support.patience import PATIENCE_S
 
 from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import TcpServer
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_listener import listen
+from grass.api.server.unix_server import ApiServer
 from grass.api.tcp_connections import TcpConnections
 from grass.config import API_PREFIX
 from grass.model.addresses import Address

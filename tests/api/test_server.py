@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.support.calling import Api, play
 
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_listener import listen
+from grass.api.server.unix_server import ApiServer
 
 
 def test_requests_on_the_socket_are_answered_to_its_owner(tmp_path: Path) -> None:

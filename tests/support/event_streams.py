@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_listener import listen
+from grass.api.server.unix_server import ApiServer
 from tests.support.calling import Api
 
 

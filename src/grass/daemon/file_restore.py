@@ -6,8 +6,10 @@ inotify reports files that leave the folder, so this costs nothing until then.
 
 import asyncio
 import os
+import socket
+from typing import Protocol
 
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_listener import listen
 from grass.config import Home
 from grass.daemon.home_lock import restore_lock
 from grass.errors import StorageError
@@ -22,7 +24,14 @@ RETRY_S = 1.0
 """How long to wait after a failure."""
 
 
-async def restore_files(home: Home, server: ApiServer, *required: str) -> None:
+class RestoredServer(Protocol):
+    """What answers on the socket."""
+
+    async def serve_anew_on(self, listener: socket.socket) -> None:
+        """Answer on another socket from now on; connections stay open."""
+
+
+async def restore_files(home: Home, server: RestoredServer, *required: str) -> None:
     """Restore socket and lock whenever they are deleted, until cancelled.
 
     Raises `StorageError` when one of the `required` files was deleted.
@@ -55,7 +64,7 @@ def _check(required: tuple[str, ...]) -> None:
             raise StorageError(f"{path} was deleted beneath its daemon, which stops")
 
 
-async def _restore(home: Home, server: ApiServer) -> None:
+async def _restore(home: Home, server: RestoredServer) -> None:
     if _is_gone(home.socket):
         await server.serve_anew_on(listen(home.socket))
         log.warning("file.restored", path=home.socket)

@@ -6,15 +6,12 @@ are not affected when a daemon stops or another one takes over.
 
 import os
 import sys
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import uvloop
 
-from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.database.database_loss import write_cluster
-from grass.daemon.database.open_store import open_store, refuse_other_cluster
 from grass.daemon.home_lock import locked
 from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker
 from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
@@ -22,7 +19,9 @@ from grass.errors import GrassError, NoDatabase
 from grass.event_log import EventLog, set_up
 from grass.setting_values import SQLITE
 from grass.settings import Settings, settings_of
-from grass.store import Store
+
+if TYPE_CHECKING:
+    from grass.store import Store
 
 log = EventLog("grass.daemon")
 
@@ -91,7 +90,10 @@ def _host(
 
         uvloop.run(host_worker(home, hosting, settings, works_for, process))
         return
+    from grass.broker.shell.service import Broker
     from grass.daemon.broker_host import BrokerHost, tcp_access
+    from grass.daemon.database.database_loss import write_cluster
+    from grass.daemon.database.open_store import open_store
 
     url = hosting.store or settings.store
     hosting = hosting._replace(store=url)
@@ -113,9 +115,11 @@ def _host_shared(
     hosting: Hosting,
     settings: Settings,
     process: DaemonProcess,
-    store: Store,
+    store: "Store",
 ) -> None:
     """Host a broker that shares its database with those of other machines."""
+    from grass.daemon.database.database_loss import write_cluster
+    from grass.daemon.database.open_store import refuse_other_cluster
     from grass.daemon.leading.shared_host import SharedHost
 
     assert hosting.store is not None

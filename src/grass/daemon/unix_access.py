@@ -7,16 +7,28 @@ so that commands that come meanwhile find no daemon rather than one that stops.
 import asyncio
 import contextlib
 import os
+import socket
+from typing import Protocol
 
-from grass.api.server.unix_server import ApiServer, listen
+from grass.api.server.unix_listener import listen
 from grass.config import Home
-from grass.daemon.file_restore import restore_files
+from grass.daemon.file_restore import RestoredServer, restore_files
+
+
+class LocalServer(RestoredServer, Protocol):
+    """What answers on the Unix socket."""
+
+    async def serve_on(self, listener: socket.socket) -> None:
+        """Answer requests until `stop` is called."""
+
+    def stop(self) -> None:
+        """Make `serve_on` finish its requests, end streams, and return."""
 
 
 class UnixAccess:
     """The Unix socket of a daemon, and what is served there."""
 
-    def __init__(self, home: Home, server: ApiServer) -> None:
+    def __init__(self, home: Home, server: LocalServer) -> None:
         self._home = home
         self._server = server
 

@@ -9,13 +9,12 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from grass.api.server.unix_server import ApiServer
 from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.forwarding.api_forwarding import application
-from grass.daemon.forwarding.remote_calls import WorkerDaemon
+from grass.daemon.forwarding.deferred_server import DeferredServer
 from grass.daemon.hosting import (
     Hosting,
     RemoteBroker,
@@ -31,12 +30,40 @@ from grass.daemon.worker_setup import (
 from grass.devices.probe import boot_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
-from grass.link.dialer import HEARTBEAT_S, Dialer
+from grass.link.dialer import HEARTBEAT_S, Dialer, DialerState
 from grass.model.addresses import Address
 from grass.settings import Settings
+from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.blob_files import MOST_KEPT, folder_of_boot
 
+if TYPE_CHECKING:
+    from grass.api.server.unix_server import ApiServer
+
 log = EventLog("grass.daemon")
+
+
+class _Hosted(NamedTuple):
+    """What this daemon consists of, for those who ask it."""
+
+    home: Home
+    identity: str
+    works_for: RemoteBroker
+    settings: Settings
+    process: DaemonProcess
+    agent: WorkerAgent
+
+    def api(
+        self,
+        link_state: Callable[[], DialerState],
+        refusal: Callable[[], GrassError] | None,
+    ) -> "ApiServer":
+        """Make what answers on the Unix socket."""
+        # Loaded on use: it takes longer than all the rest of this daemon.
+        from grass.api.server.unix_server import ApiServer
+        from grass.daemon.forwarding.api_forwarding import application
+        from grass.daemon.forwarding.remote_calls import WorkerDaemon
+
+        return ApiServer(application(WorkerDaemon(*self, link_state, refusal)))
 
 
 async def host_worker(
@@ -58,18 +85,10 @@ async def host_worker(
     named = with_worker_name(hosting, works_for)
     blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
     agent = await worker(home, named, identity, dialer, settings, blobs)
-    front = WorkerDaemon(
-        home,
-        identity,
-        works_for,
-        settings,
-        process,
-        agent,
-        lambda: dialer.state,
-        refusal,
-    )
+    hosted = _Hosted(home, identity, works_for, settings, process, agent)
+    server = DeferredServer(lambda: hosted.api(lambda: dialer.state, refusal))
     working = with_old_results_removed(home, settings, agent.run())
-    unix = UnixAccess(home, ApiServer(application(front)))
+    unix = UnixAccess(home, server)
     async with asyncio.TaskGroup() as group:
         parts = [group.create_task(dialer.run()), group.create_task(working)]
         unix.start(group)

@@ -10,7 +10,6 @@ scope.
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -140,27 +139,6 @@ class ApiServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the daemon."""
         yield
-
-
-def listen(path: str) -> socket.socket:
-    """Listen on a Unix socket of mode 0600; its path may have any length."""
-    folder, name = os.path.split(path)
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        # The caller holds the daemon's lock, so an existing socket is a leftover.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        listener.bind(f"/proc/self/fd/{descriptor}/{name}")
-        listener.listen(1024)
-    except BaseException:
-        listener.close()
-        raise
-    finally:
-        os.umask(before)
-        os.close(descriptor)
-    return listener
 
 
 def _peer(transport: asyncio.Transport) -> tuple[int | None, int | None]:
