@@ -367,3 +367,11 @@ def test_a_message_that_cannot_be_sent_ends_its_link_alone(owner: Owner) -> None
     wire.failure = RuntimeError("no")
     owner.links.send("w", Resync())
     assert (wire.closed, owner.logged) == (True, ["a defect: no"])
+
+
+def test_a_welcome_names_the_brokers_of_the_cluster(owner: Owner) -> None:
+    owner.links.brokers = lambda: ("a:1", "b:1")
+    connection, wire = opened(owner)
+    connection.arrived([hello(at=1.0)])
+    owner.links.send("w", Welcome("c", at=1.0))
+    assert wire.sent == [Welcome("c", at=1.0, brokers=("a:1", "b:1"))]

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from typing import NamedTuple
 
 import pytest
@@ -67,11 +66,6 @@ def test_a_standby_is_told_of_and_sends_those_on_who_ask_it(brokers: Brokers) ->
     assert rack.ok("show", "--broker", f"{place},{place}")
 
 
-@pytest.mark.xfail(
-    raises=subprocess.TimeoutExpired,
-    reason="once in some ten runs a worker does not reach the next leader in a minute",
-    strict=False,
-)
 def test_what_goes_on_does_so_under_the_next_leader(
     brokers: Brokers, gate: Fifo, news: Fifo
 ) -> None:

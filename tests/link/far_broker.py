@@ -34,6 +34,7 @@ class FarBroker:
         self.news = asyncio.Condition()
         self.refusal: Response | None = None
         self.answers = True
+        self.brokers: tuple[str, ...] = ()
         self.port = 0
         self.server: Server
 
@@ -74,7 +75,7 @@ class FarBroker:
     async def take(self, message: ToBroker) -> None:
         self.heard.append(message)
         if isinstance(message, Hello) and self.answers:
-            await self.say(Welcome("c" * 16, at=message.at))
+            await self.say(Welcome("c" * 16, at=message.at, brokers=self.brokers))
         if isinstance(message, Heartbeat) and self.answers:
             await self.say(Heard(message.at))
         await self.notify()

@@ -110,19 +110,24 @@ def _dialer(
     dialer = Dialer(
         works_for.addresses,
         known.pin,
-        lambda: _token(home, known),
+        lambda: _newest(home, known).token,
         identity,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     dialer.on_brokers = lambda told: _note_brokers(home, known.pin, told)
+    dialer.known_brokers = lambda: _newest(home, known).addresses
     return dialer
 
 
-def _token(home: Home, known: JoinedBroker) -> str:
-    """Return the newest token: a machine that joins again gets another one."""
+def _newest(home: Home, known: JoinedBroker) -> JoinedBroker:
+    """Return what is known of the broker by now.
+
+    A machine that joins again gets another token, and any command may be told of
+    brokers that came later.
+    """
     with contextlib.suppress(GrassError):
         known = Credentials.load(home).by_pin(known.pin) or known
-    return known.token
+    return known
 
 
 def _note_brokers(home: Home, pin: str, told: list[Address]) -> None:

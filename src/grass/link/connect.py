@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 
 from websockets.asyncio.client import ClientConnection
 from websockets.client import ClientProtocol
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import (
+    ConnectionClosed,
+    ConnectionClosedOK,
+    InvalidStatus,
+    WebSocketException,
+)
 from websockets.uri import parse_uri
 
 import grass
@@ -31,8 +36,9 @@ from grass.errors import (
     Unauthorized,
     Untrusted,
 )
-from grass.link.frames import LARGEST_FRAME
-from grass.link.remote_end import WORKER_HEADER
+from grass.link.frames import LARGEST_FRAME, decoder_to_worker
+from grass.link.messages import ToBroker, ToWorker
+from grass.link.remote_end import WORKER_HEADER, RemoteEnd
 from grass.model.addresses import Address
 from grass.tls.pins import check_certificate, check_pin, client_context
 
@@ -107,6 +113,38 @@ async def open_websocket(
         # A redirect, an invalid answer, or a name that TLS or a URI does not accept.
         reason = f"it does not answer as a broker does ({error})"
         raise _unreachable(place.address, reason) from None
+
+
+def worker_end(websocket: ClientConnection) -> RemoteEnd[ToBroker, ToWorker]:
+    """Make the worker's end of a link over a WebSocket."""
+
+    async def send(frame: bytes) -> None:
+        try:
+            await websocket.send(frame)
+        except ConnectionClosed as error:
+            raise ConnectionError(str(error)) from None
+
+    async def receive() -> bytes | None:
+        try:
+            return await websocket.recv(decode=False)
+        except ConnectionClosedOK:
+            return None
+        except ConnectionClosed as error:
+            raise ConnectionError(one_line(str(error))) from None
+
+    return RemoteEnd(send, receive, decoder_to_worker)
+
+
+async def close_websocket(websocket: ClientConnection) -> None:
+    """Close a WebSocket, with a handshake if the other side answers in time."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            # The library's own time limit does not cover a peer that reads nothing.
+            await websocket.close(1001)
+    except TimeoutError:
+        pass
+    finally:
+        websocket.transport.abort()
 
 
 async def _connected(place: ResolvedAddress) -> socket.socket:

@@ -21,20 +21,19 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 from grass.errors import GrassError, LeadLost, NoBroker, Refused, UsageError
 from grass.event_log import EventLog
 from grass.link.connect import (
-    CLOSE_S,
     OPEN_S,
     Credential,
     ResolvedAddress,
+    close_websocket,
     one_line,
     open_websocket,
     resolve,
+    worker_end,
 )
-from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
     Heard,
     Heartbeat,
@@ -110,6 +109,9 @@ class Dialer:
         self.on_brokers: Callable[[list[Address]], None] = lambda _: None
         """Called with where the cluster's brokers are, when the leader tells of others
         than are known."""
+        self.known_brokers: Callable[[], Sequence[Address]] = tuple
+        """Returns where they are as far as this machine knows: a command that was told
+        writes it down, too."""
         if not addresses:
             raise NoBroker("no address of the broker is known", _NEXT_STEP)
         self._addresses = tuple(addresses)
@@ -126,6 +128,8 @@ class Dialer:
         self._mismatch: str | None = None
         """Why the broker's version of the link is not supported, if it is not."""
         self._last_good: ResolvedAddress | None = None
+        self._silent: Address | None = None
+        """The broker that accepted the last connection and then did not answer."""
         self._pauses = Pauses()
 
     @property
@@ -192,7 +196,9 @@ class Dialer:
         A broker that does not lead names the one that does, which is tried next.
         """
         problems: list[GrassError] = []
-        untried = sorted(self._addresses, key=self._is_new)
+        known = dict.fromkeys((*self._addresses, *self.known_brokers()))
+        self._addresses = tuple(known)
+        untried = sorted(known, key=self._rank)
         tried: set[Address] = set()
         while untried:
             address = untried.pop(0)
@@ -239,13 +245,19 @@ class Dialer:
     def _credential(self) -> Credential:
         return Credential(self._pin, self._token(), self._worker)
 
-    def _is_new(self, address: Address) -> bool:
-        """Return whether an address is not the one that worked last, tried first."""
-        return self._last_good is None or self._last_good.address != address
+    def _rank(self, address: Address) -> int:
+        """Put the broker that served last first, and one that fell silent last.
+
+        Also a broker that hangs, or whose database does, may accept connections.
+        """
+        if address == self._silent:
+            return 2
+        last = self._last_good
+        return 0 if last is not None and last.address == address else 1
 
     async def _serve(self, place: ResolvedAddress, websocket: ClientConnection) -> str:
         """Use a connection until it ends; return why it ended."""
-        end = _end_of(websocket)
+        end = worker_end(websocket)
         end.listen(self._deliver, lambda: None)
         self._end, self._greeted, self._mismatch = end, False, None
         self._set_state(Phase.CONNECTED, f"connected to {place.address}")
@@ -257,14 +269,22 @@ class Dialer:
         finally:
             self._end = None
             beating.cancel()
-            await _close(websocket)
+            await close_websocket(websocket)
             self._pauses.connected(time.monotonic() - began)
+            self._note_service(place.address, end)
         if websocket.close_code in (REFUSED, _POLICY_VIOLATION, _TOO_BIG):
             said = one_line(websocket.close_reason)
             raise Refused(f"the broker at {place.address} refuses: {said}")
         if self._mismatch is not None:
             raise Refused(f"the broker at {place.address}: {self._mismatch}")
         return end.reason
+
+    def _note_service(
+        self, address: Address, end: RemoteEnd[ToBroker, ToWorker]
+    ) -> None:
+        quiet_s = asyncio.get_running_loop().time() - end.heard_at
+        served = self._state.phase is Phase.WELCOMED and quiet_s < SEVERAL_SILENCE_S
+        self._silent = None if served else address
 
     async def _beat(self, end: RemoteEnd[ToBroker, ToWorker]) -> None:
         loop = asyncio.get_running_loop()
@@ -290,7 +310,7 @@ class Dialer:
                     self._mismatch = problem
                     self._end.close(problem)
                     return
-            if isinstance(message, Heard) and message.brokers:
+            if isinstance(message, Welcome | Heard) and message.brokers:
                 self._note_brokers(message.brokers)
         if self._arrived is not None:
             self._arrived(batch)
@@ -353,38 +373,6 @@ def _leader(error: GrassError) -> Address | None:
 def boottime() -> float:
     """Return seconds of the monotonic clock that counts suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def _end_of(websocket: ClientConnection) -> RemoteEnd[ToBroker, ToWorker]:
-    """Make the end of a link over a WebSocket."""
-
-    async def send(frame: bytes) -> None:
-        try:
-            await websocket.send(frame)
-        except ConnectionClosed as error:
-            raise ConnectionError(str(error)) from None
-
-    async def receive() -> bytes | None:
-        try:
-            return await websocket.recv(decode=False)
-        except ConnectionClosedOK:
-            return None
-        except ConnectionClosed as error:
-            raise ConnectionError(one_line(str(error))) from None
-
-    return RemoteEnd(send, receive, decoder_to_worker)
-
-
-async def _close(websocket: ClientConnection) -> None:
-    """Close a WebSocket, with a handshake if the other side answers in time."""
-    try:
-        async with asyncio.timeout(CLOSE_S):
-            # The library's own time limit does not cover a peer that reads nothing.
-            await websocket.close(1001)
-    except TimeoutError:
-        pass
-    finally:
-        websocket.transport.abort()
 
 
 async def _finished(task: asyncio.Future[None]) -> None:

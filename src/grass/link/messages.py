@@ -252,6 +252,8 @@ class Welcome(Message, tag="welcome", omit_defaults=False):
     """Whether the broker places nothing on a worker that cannot start jobs."""
     heeds_withheld: bool = False
     """Whether the broker offers nothing of what is `Withheld`."""
+    brokers: tuple[str, ...] = ()
+    """The addresses of the cluster's brokers, where it has several."""
 
 
 class Heard(Message, tag="heard"):

@@ -261,7 +261,9 @@ class WorkerConnection:
             # A slow or failing disk may have kept it waiting. From the hello on, the
             # lease could be over by now, and would end what is started next.
             since = max(message.at, self._beat_at)
-            message = msgspec.structs.replace(message, at=since)
+            # A broker that dies before the first heartbeat has named the others.
+            brokers = self._links.brokers()
+            message = msgspec.structs.replace(message, at=since, brokers=brokers)
         if self._welcomed or isinstance(message, Resync):
             self.link.send(message)
 
