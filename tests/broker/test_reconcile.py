@@ -39,8 +39,8 @@ def test_a_worker_is_welcomed_and_told_its_units_first(broker: Brokerage) -> Non
     broker.restart()
     broker.hello()
     welcome, has = (message for _, message in broker.sent)
-    heeds = {"heeds_readiness": True, "heeds_withheld": True}
-    assert welcome == Welcome(broker.state.cluster, **heeds)
+    expected = Welcome(broker.state.cluster, heeds_readiness=True, heeds_withheld=True)
+    assert welcome == expected
     assert has == KnownUnits({"cpu": {"0": WHOLE, "1": WHOLE}})
 
 

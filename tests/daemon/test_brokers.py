@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -47,6 +47,15 @@ def known_places(home: GrassHome) -> int:
 
 def leader_of(home: GrassHome) -> str:
     return str(next(one["name"] for one in told(home)["brokers"] if one["leads"]))
+
+
+def await_event(lines: IO[str], kind: str, job: int) -> None:
+    """Read what a follower of events prints, until it tells this of a job."""
+    for line in lines:
+        event = json.loads(line)
+        if (event["kind"], event["job"]) == (kind, job):
+            return
+    raise AssertionError(f"no {kind} of job {job} was told")
 
 
 def await_lead(home: GrassHome, name: str) -> None:
@@ -95,15 +104,30 @@ def test_what_goes_on_does_so_under_the_next_leader(
     assert told(second)["epoch"] == 2
 
 
-def test_a_leader_that_hung_writes_nothing_more(brokers: Brokers) -> None:
+def test_a_leader_that_hung_writes_nothing_more(
+    brokers: Brokers, gate: Fifo, news: Fifo
+) -> None:
     first, second, rack = brokers
     pid = first.daemon_pid()
     assert pid is not None
+    line = f"echo up > {news}; read x < {gate}; echo over; exit 7"
+    running = rack.enqueue("--worker", "rack", "--", "sh", "-c", line)
+    news.hear()
+    waiting = rack.popen("wait", str(running))
+    following = rack.popen("logs", "-f", str(running))
+    events = rack.popen("events", "-f", "--json", "-n", "1000")
+    assert events.stdout is not None
+    next(iter(events.stdout))
     os.kill(pid, signal.SIGSTOP)
     try:
         await_lead(second, "two")
         job = rack.enqueue("--", "true")
         rack.ok("wait", str(job))
+        # They turn to the new leader while the old one still holds their connections.
+        gate.tell()
+        assert waiting.wait() == 7
+        assert following.communicate()[0] == "over\n"
+        await_event(events.stdout, "finished", running)
     finally:
         os.kill(pid, signal.SIGCONT)
     assert first.enqueue("--", "true") == job + 1

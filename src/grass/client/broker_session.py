@@ -291,12 +291,15 @@ class BrokerSession:
             raise
 
     def _open(self) -> HttpConnection:
-        if self._route is not None:
-            open_route = self._route.open
-            connection = open_route(self._note_outage)
+        route = self._route
+        if route is not None:
+            connection = route.open(self._note_outage)
             connection.peer = self.peer
             connection.next_step = "look at its machine, then try again"
-            connection.watch(lambda: open_route(connection.note_silence))
+            connection.may_be_replaced = route.leads_to_several
+            connection.watch(
+                lambda: route.open_beside(connection, connection.note_silence)
+            )
             return connection
         found = open_connection(self.home.socket)
         if found is not None:

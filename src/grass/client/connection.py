@@ -66,6 +66,8 @@ class HttpConnection:
         """What answers, in words."""
         self.next_step = ""
         """What to do when it does not."""
+        self.may_be_replaced = False
+        """Whether another broker may lead when this one does not answer."""
         self.open_another: Callable[[], HttpConnection | None] = lambda: None
         self.tell: Callable[[str], object] = tell
         """Called with what is waited for, when that takes long."""
@@ -233,7 +235,10 @@ class HttpConnection:
             self._silence.note()
 
     def _probe(self) -> None:
-        """Find out whether the daemon answers; raise `NoAnswer` if it does not."""
+        """Find out whether the daemon answers.
+
+        If it does not, raise `NoAnswer`, or `Broken` where another one may lead.
+        """
         if self._silence is None:
             from grass.client.patience import Silence
 

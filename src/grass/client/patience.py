@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from _thread import allocate_lock
 
+from grass.client.connection import Broken
 from grass.client.connection import tell as tell_on_stderr
 from grass.errors import GrassError, NoAnswer
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 LIMIT_S = 30.0
 """How long a peer that does not answer is waited for."""
+TERM_OVER_S = 6.0
+"""After so long a broker that does not answer leads no more, if there are others."""
 MOMENT_S = 2.5
 """How long a wait lasts before a notice is given: longer than a daemon's restart."""
 _PROBE_S = 1.0
@@ -70,15 +73,19 @@ class Silence:
     def probe(self, *, may_last: bool) -> None:
         """Ask for a sign of life; raise `NoAnswer` when none has come for too long.
 
-        With `may_last` there is no limit, only a notice.
+        With `may_last` there is no limit, only a notice. Where another broker may lead
+        by now, `Broken` is raised instead, and soon: the call may be repeated there.
         """
         why = f"{self._connection.peer} does not answer"
+        others = self._connection.may_be_replaced
         if self._patience is None:
-            limit_s, tell = None if may_last else LIMIT_S, self._connection.tell
-            self._patience = Patience(why, limit_s, tell, _PROBE_S)
+            limit_s = TERM_OVER_S if others else None if may_last else LIMIT_S
+            self._patience = Patience(why, limit_s, self._connection.tell, _PROBE_S)
         if self._answers():
             self._patience = None
         elif not self._patience.is_left(due=True):
+            if others:
+                raise Broken(why)
             raise NoAnswer(why, self._connection.next_step)
 
     def note(self) -> None:

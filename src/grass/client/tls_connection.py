@@ -4,25 +4,21 @@ TLS proves that the other side holds a key, and the key says which broker it is:
 is sent, above all no token, before it is that of a broker that this machine has joined.
 Addresses prove nothing.
 
-A broker may have several addresses, and a name may stand for several places, IPv4 and
-IPv6, of which some lead nowhere. All of them are connected to side by side, each with a
-small head start over the next one. Together they have the time that one alone would
-have. Names are resolved anew each time.
+A broker may have several addresses, which are connected to side by side
+(`tcp_dialling`). Together they have the time that one alone would have.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import select
 import socket
 import ssl
 import time
-from errno import EINPROGRESS
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from grass.client.connection import HttpConnection
 from grass.client.credentials import Credentials
+from grass.client.tcp_dialling import TcpDialler, unreachable
 from grass.errors import GrassError, NoBroker, Unauthorized, Untrusted, UsageError
 from grass.model.addresses import read_address
 from grass.tls.pins import check_certificate, check_pin, client_context
@@ -31,30 +27,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from grass.client.credentials import JoinedBroker
+    from grass.client.tcp_dialling import OnWait
     from grass.config import Home
     from grass.model.addresses import Address, Invitation
 
-    OnWait = Callable[[], object]
-    """Called again and again while a connection is being made."""
     FindToken = Callable[[Address, str], str | None]
     """Returns the token for the key that was proved at an address, or refuses it."""
 
 CONNECT_S = 10.0
 """How long a connection with its handshake may take, wherever it is looked for."""
-HEAD_START_S = 0.25
 _HANDSHAKE_S = 3.0
 """How long a handshake may take while there are other places to try."""
 _LEAST_S = 1.0
 """How long a handshake may take where connecting took all the time."""
 
 _JOIN = "paste the line that it prints: grass join HOST:PORT/PIN/CODE"
-_HINT = "is its daemon running there, and is the port open to this machine?"
-_OTHER_NAME = (
-    "start the broker with --advertise HOST:PORT, a name or address that is known here"
-)
-_QUIET_S = 15
-"""How long a connection may be idle before the kernel probes the other side."""
-_DEAD_MS = 30_000
 
 
 class BrokerTarget(NamedTuple):
@@ -77,6 +64,20 @@ class BrokerRoute:
         self.open = open
         self.target = target
         """For who connects by other means than `open`."""
+
+    @property
+    def leads_to_several(self) -> bool:
+        """Tell whether another broker may take over from the one that was found."""
+        return len(self.target().addresses) > 1
+
+    def open_beside(
+        self, connection: HttpConnection, on_wait: OnWait
+    ) -> HttpConnection:
+        """Open another connection to the very broker that a connection leads to."""
+        assert isinstance(connection, TlsConnection)
+        find_token = self.target().find_token
+        limit_s = _HANDSHAKE_S if self.leads_to_several else CONNECT_S
+        return _open_first([connection.address], find_token, on_wait, limit_s)
 
     def leads_to(self, address: str) -> bool:
         """Tell whether this address is the one that is tried first."""
@@ -172,9 +173,13 @@ class TlsConnection(HttpConnection):
 
     NOTHING_THERE = ssl.SSLWantReadError
 
-    def __init__(self, channel: ssl.SSLSocket, token: str | None, pin: str) -> None:
+    def __init__(
+        self, channel: ssl.SSLSocket, token: str | None, pin: str, address: Address
+    ) -> None:
         super().__init__(channel)
         self._secure, self._token = channel, token
+        self.address = address
+        """Where the broker was found."""
         self.pin = pin
         """The key that the broker has proved."""
         if token is not None:
@@ -209,18 +214,20 @@ def _for_pin(expected: str, token: str | None) -> FindToken:
 
 
 def _open_first(
-    addresses: Sequence[Address], find_token: FindToken, on_wait: OnWait
+    addresses: Sequence[Address],
+    find_token: FindToken,
+    on_wait: OnWait,
+    limit_s: float | None = None,
 ) -> HttpConnection:
     """Connect where it works; where it works nowhere, name all addresses."""
-    deadline = time.monotonic() + CONNECT_S
-    dialler = _Dialler(addresses, on_wait)
+    deadline = time.monotonic() + (CONNECT_S if limit_s is None else limit_s)
+    dialler = TcpDialler(addresses, on_wait)
     try:
         while (found := dialler.next(deadline)) is not None:
-            limit_s = CONNECT_S if dialler.is_exhausted else _HANDSHAKE_S
+            most_s = CONNECT_S if dialler.is_exhausted else _HANDSHAKE_S
+            left_s = min(most_s, deadline - time.monotonic())
             try:
-                return _secure(
-                    *found, min(limit_s, deadline - time.monotonic()), find_token
-                )
+                return _secure(*found, left_s, find_token)
             except (NoBroker, Untrusted) as error:
                 dialler.errors[found.address] = error
     finally:
@@ -232,17 +239,11 @@ def _not_found(
     addresses: Sequence[Address], errors: dict[Address, GrassError]
 ) -> GrassError:
     first, *others = addresses
-    error = errors.get(first) or _unreachable(
-        first, f"no answer within {CONNECT_S:g} s"
-    )
+    error = errors.get(first) or unreachable(first, f"no answer within {CONNECT_S:g} s")
     if not others:
         return error
     places = ", ".join(map(str, others))
     return type(error)(f"{error.message}; nor was it found at {places}", error.hint)
-
-
-def _unreachable(address: Address, why: str, hint: str = _HINT) -> NoBroker:
-    return NoBroker(f"the broker at {address} cannot be reached: {why}", hint)
 
 
 def _secure(
@@ -263,7 +264,7 @@ def _secure(
     else:
         return _checked(address, channel, find_token)
     plain.close()
-    raise _unreachable(address, why)
+    raise unreachable(address, why)
 
 
 def _checked(
@@ -276,7 +277,7 @@ def _checked(
         channel.close()
         raise
     channel.settimeout(None)
-    return TlsConnection(channel, token, pin)
+    return TlsConnection(channel, token, pin, address)
 
 
 def _proved_pin(address: Address, channel: ssl.SSLSocket) -> str:
@@ -285,105 +286,3 @@ def _proved_pin(address: Address, channel: ssl.SSLSocket) -> str:
         return check_certificate(certificate or b"", time.time())
     except GrassError as error:
         raise type(error)(f"{address}: {error.message}", error.hint) from None
-
-
-class _Dialled(NamedTuple):
-    address: Address
-    channel: socket.socket
-
-
-class _Dialler:
-    """TCP connections that are being made to the places of several addresses."""
-
-    def __init__(self, addresses: Sequence[Address], on_wait: OnWait) -> None:
-        self._on_wait = on_wait
-        self.errors: dict[Address, GrassError] = {}
-        """What went wrong at each address."""
-        self._unresolved = list(addresses)
-        self._places: list[tuple[Address, socket.AddressFamily, Any]] = []
-        self._pending: dict[int, _Dialled] = {}
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Tell whether there is no other place to try."""
-        return not (self._unresolved or self._places or self._pending)
-
-    def next(self, deadline: float) -> _Dialled | None:
-        """Return the next socket that is connected; None when there will be none."""
-        while not self.is_exhausted:
-            self._begin_one()
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                return None
-            found = self._poll(min(left_s, HEAD_START_S))
-            if found is not None:
-                keep_alive(found.channel)
-                return found
-            self._on_wait()
-        return None
-
-    def close(self) -> None:
-        """Give up what is still being made."""
-        for one in self._pending.values():
-            one.channel.close()
-
-    def _begin_one(self) -> None:
-        if not self._places and self._unresolved:
-            self._resolve(self._unresolved.pop(0))
-        if not self._places:
-            return
-        address, family, place = self._places.pop(0)
-        try:
-            channel = socket.socket(family, socket.SOCK_STREAM)
-        except OSError as error:  # a kernel without IPv6
-            self.errors[address] = _unreachable(address, _reason(error))
-            return
-        self._pending[channel.fileno()] = one = _Dialled(address, channel)
-        channel.setblocking(False)
-        number = channel.connect_ex(place)
-        if number not in (0, EINPROGRESS):
-            self._drop(one, number)
-
-    def _resolve(self, address: Address) -> None:
-        host, port = address
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            reason = _reason(error)
-            self.errors[address] = _unreachable(address, reason, _OTHER_NAME)
-            return
-        self._places = [(address, family, place) for family, _, _, _, place in found]
-
-    def _poll(self, wait_s: float) -> _Dialled | None:
-        poll = select.poll()
-        for number in self._pending:
-            poll.register(number, select.POLLOUT)
-        for number, _ in poll.poll(1000 * wait_s) if self._pending else ():
-            one = self._pending[number]
-            failed = one.channel.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if not failed:
-                return self._pending.pop(number)
-            self._drop(one, failed)
-        return None
-
-    def _drop(self, one: _Dialled, number: int) -> None:
-        reason = os.strerror(number).lower()
-        self.errors[one.address] = _unreachable(one.address, reason)
-        del self._pending[one.channel.fileno()]
-        one.channel.close()
-
-
-def _reason(error: Exception) -> str:
-    told = error.strerror if isinstance(error, OSError) else None
-    return (told or "there is no such name").lower()
-
-
-def keep_alive(channel: socket.socket) -> None:
-    """Let the kernel notice when the other machine is gone."""
-    channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    tcp = socket.IPPROTO_TCP
-    channel.setsockopt(tcp, socket.TCP_KEEPIDLE, _QUIET_S)
-    channel.setsockopt(tcp, socket.TCP_KEEPINTVL, _QUIET_S // 3)
-    channel.setsockopt(tcp, socket.TCP_KEEPCNT, 3)
-    channel.setsockopt(tcp, socket.TCP_USER_TIMEOUT, _DEAD_MS)
-    channel.setsockopt(tcp, socket.TCP_NODELAY, 1)

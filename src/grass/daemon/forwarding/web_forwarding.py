@@ -27,12 +27,8 @@ from grass.api.server.cancellation import StreamAborted
 from grass.api.server.request_body import LARGEST_BODY
 from grass.api.server.web_apps import on_loopback
 from grass.api.server.web_server import WebServer
-from grass.client.tls_connection import (
-    CONNECT_S,
-    HEAD_START_S,
-    BrokerRoute,
-    keep_alive,
-)
+from grass.client.tcp_dialling import HEAD_START_S, keep_alive
+from grass.client.tls_connection import CONNECT_S, BrokerRoute
 from grass.daemon.web_host import page_sockets
 from grass.errors import GrassError, NoBroker, TooLarge, UsageError
 from grass.model.addresses import Address, is_loopback
