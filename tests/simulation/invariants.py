@@ -22,6 +22,7 @@ from tests.support.brokerage import check, memory
 STATE_EVERY, TWIN_EVERY = 41, 173
 LONGEST_HELD_US = 10 * SECOND
 """Longer than a keeper stalls."""
+_NOTHING = Counter[tuple[str, str]]()
 
 
 class InvariantChecker:
@@ -58,8 +59,8 @@ class InvariantChecker:
             since.pop(machine.id, None)
             return
         core, now = worker.core, self._cluster.world.now
-        waits = any(one.may_be_returned for one in core._attempts.values())
-        if not (waits and core._readiness.returns_starts and core._keeper_ready):
+        unable = core._readiness.returns_starts and core._keeper_ready
+        if not (unable and any(one.may_be_returned for one in core._attempts.values())):
             since.pop(machine.id, None)
         elif now > since.setdefault(machine.id, now) + LONGEST_HELD_US:
             raise Violation(f"{machine.id} holds jobs that it cannot start")
@@ -76,8 +77,11 @@ def check_worker(machine: Machine, witness: Witness) -> None:
     if worker is None:
         return
     table = worker.core._table
-    excused = Counter() if worker.welcomed else _given_up(table, witness)
-    for (kind, unit), amount in table.units._allocated.items():
+    allocated = table.units._allocated
+    if not allocated:
+        return
+    excused = _NOTHING if worker.welcomed else _given_up(table, witness)
+    for (kind, unit), amount in allocated.items():
         most = machine.capacity.get(kind, {}).get(unit, 0) + excused[kind, unit]
         if not 0 < amount <= most:
             raise Violation(f"{machine.id} gives out {amount} of {kind} {unit}")

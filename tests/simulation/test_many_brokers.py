@@ -5,7 +5,7 @@ import pytest
 from tests.simulation.planting import bugs, hunt
 from tests.simulation.runner import run_brokers_seed
 
-SEEDS, CHUNK = 24, 4
+SEEDS, CHUNK = 1000, 50
 FEW = {
     "a write is not checked against the epoch": 2,
     "the state is read before the epoch is taken": 14,
