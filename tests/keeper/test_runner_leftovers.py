@@ -98,6 +98,31 @@ def test_a_runner_with_descriptors_left_leaves(daemon: Daemon) -> None:
     assert not alive(result(daemon, "a"))
 
 
+def test_a_runner_with_another_descriptor_in_place_of_one_leaves(
+    daemon: Daemon,
+) -> None:
+    def replaces() -> int:
+        os.close(5)
+        vars(sys)["kept"] = os.open(os.devnull, os.O_RDONLY), os.dup(1)
+        os.close(vars(sys)["kept"][0])
+        return os.getpid()
+
+    assert run(daemon, "a", replaces)["code"] == 0
+    assert not alive(result(daemon, "a"))
+
+
+def test_a_runner_with_other_limits_leaves(daemon: Daemon) -> None:
+    def limits() -> int:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, resource.RLIM_INFINITY))
+        return os.getpid()
+
+    assert run(daemon, "a", limits)["code"] == 0
+    assert not alive(result(daemon, "a"))
+
+
 def test_what_python_would_close_does_not_cost_the_runner(daemon: Daemon) -> None:
     def forgets() -> int:
         ring: list[object] = [open(os.devnull)]  # noqa: SIM115 -- left open

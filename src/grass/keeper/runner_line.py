@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DESCRIPTOR = 3
 """Where a runner has its end of the line."""
 MOST_OUTPUTS = 2
-_from_json = json.JSONDecoder().decode
+_from_json = json.JSONDecoder().raw_decode
 TAKEN = b"\n"
 """Sent before a line ends in place of a task: the last answer was taken."""
 
@@ -91,7 +91,10 @@ def read_answer(line: bytes) -> Answer:
 
 
 def _known(fields: tuple[str, ...], line: bytes) -> dict[str, Any]:
-    document = _from_json(line.decode())
+    text = line.decode()
+    document, end = _from_json(text)
+    if text[end:].strip():
+        raise ValueError("more than an object")
     if not isinstance(document, dict):
         raise TypeError("not an object")
     return {name: document[name] for name in fields if name in document}

@@ -21,12 +21,10 @@ from grass.tasks.children.packed_frames import RAISED, VALUE, pack_result, unpac
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NamedTuple, TypeVar
+    from typing import Any, NamedTuple
 
     from grass.keeper.runner_line import LineTask
     from grass.tasks.children.packed_frames import Piece
-
-    T = TypeVar("T")
 else:
     from typing import NamedTuple
 
@@ -85,10 +83,19 @@ class Calls:
                 f"`{task.name}` was sent by Python {task.python},"
                 f" and {_machine()} runs it with Python {_HERE}"
             )
-        function = _read(f"`{task.name}`", lambda: self._function(task.function))
-        args, kwargs = _read(
-            f"the arguments of `{task.name}`", lambda: _arguments(task)
-        )
+        what = ""
+        try:
+            function = self._function(task.function)
+            what = "the arguments of "
+            args, kwargs = _arguments(task)
+        except ModuleNotFoundError:
+            raise
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise CannotCall(
+                f"{what}`{task.name}` cannot be read by Python {_HERE} on {_machine()}:"
+                f" {problem}"
+            ) from error
         return function, args, kwargs
 
     def _function(self, path: str) -> Callable[..., Any]:
@@ -114,18 +121,6 @@ def written(task: LineTask, pieces: list[Piece], outcome: Outcome) -> Outcome:
         _say(reason)
         return Outcome(outcome.code or 1, outcome.reason or reason)
     return outcome
-
-
-def _read(what: str, read: Callable[[], T]) -> T:
-    try:
-        return read()
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise CannotCall(
-            f"{what} cannot be read by Python {_HERE} on {_machine()}: {problem}"
-        ) from error
 
 
 def _arguments(task: LineTask) -> tuple[Any, Any]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _CHUNK = 1 << 17
+_SPACE = socket.CMSG_SPACE(MOST_OUTPUTS * array("i").itemsize)
 _NOTHING = 0, 0
 _TOO_OLD = b"the keeper is of an older version: grass restart when its jobs are done\n"
 _NO_TASK = 1
@@ -56,18 +57,17 @@ class Line:
 
         Raises `AnswerTaken` if the end is near and the last answer was taken.
         """
-        received, outputs = b"", array("i")
-        space = socket.CMSG_SPACE(MOST_OUTPUTS * outputs.itemsize)
+        received, outputs = b"", list[int]()
         while not received.endswith(b"\n"):
-            data, rights, _flags, _address = self._channel.recvmsg(_CHUNK, space)
+            data, rights, _flags, _address = self._channel.recvmsg(_CHUNK, _SPACE)
             if not data:
                 return None
             for _level, _kind, content in rights:
-                outputs.frombytes(content[: len(content) // 4 * 4])
+                outputs += array("i", content[: len(content) // 4 * 4])
             received += data
         if received == TAKEN:
             raise AnswerTaken
-        return read_task(received), list(outputs)
+        return read_task(received), outputs
 
     @property
     def is_whole(self) -> bool:
