@@ -114,6 +114,14 @@ def test_an_exit_reported_twice_is_forgotten_twice_and_counted_once(
     assert broker.state.totals.output_bytes == 7
 
 
+def test_exits_of_one_batch_are_forgotten_with_one_message(broker: Brokerage) -> None:
+    names = [broker.name(broker.enqueue()) for _ in range(2)]
+    for name in names:
+        broker.step_hear(Exited(name, broker.now_us, 0))
+    broker.flush()
+    assert broker.said(Forget) == [Forget(names)]
+
+
 def test_stale_attempts_change_nothing(broker: Brokerage) -> None:
     job = broker.enqueue()
     before = memory(broker.state)

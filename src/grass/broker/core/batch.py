@@ -3,7 +3,7 @@
 import msgspec
 
 from grass.broker.core.pools.pool_memory import Effect
-from grass.link.messages import ToWorker
+from grass.link.messages import Forget, ToWorker
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
 from grass.store.changes import Changes
@@ -33,6 +33,17 @@ class Batch(msgspec.Struct):
     def send(self, worker: str, message: ToWorker) -> None:
         """Send a message once this batch is committed."""
         self.outbox.append((worker, message))
+
+    def send_forget(self, worker: str, attempt: str) -> None:
+        """Have a worker forget an exit, with others in one message.
+
+        Only with those right before it: what was sent in between stays in its order.
+        """
+        last, message = self.outbox[-1] if self.outbox else ("", None)
+        if last == worker and isinstance(message, Forget):
+            message.attempts.append(attempt)
+        else:
+            self.send(worker, Forget([attempt]))
 
     def log(self, name: str, **fields: object) -> None:
         """Log an event once this batch is committed."""

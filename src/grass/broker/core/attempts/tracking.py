@@ -24,7 +24,6 @@ from grass.keeper.exit_reasons import CUT_OFF
 from grass.link.messages import (
     RECALLED,
     Exited,
-    Forget,
     Overran,
     ProfileNoted,
     Resync,
@@ -124,7 +123,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
     if found is None and attempt_id(message.attempt).cluster != state.cluster:
         # Its own broker has not heard of it yet: the worker keeps it until then.
         return
-    state.batch.send(worker, Forget([message.attempt]))
+    state.batch.send_forget(worker, message.attempt)
     if found is None:
         return
     job, attempt = found
