@@ -136,6 +136,22 @@ def test_a_later_version_replaces_the_earlier_one(with_spec: Store) -> None:
     assert with_spec.load(0).counts == {"cancelled": 1}
 
 
+def test_a_job_is_written_whole_if_more_than_its_state_has_changed(
+    with_spec: Store,
+) -> None:
+    jobs = {number: a_job(number, queue="q") for number in (1, 2)}
+    with_spec.commit(Changes(jobs=jobs))
+    changes = Changes(jobs=jobs)
+    for job in jobs.values():
+        changes.before[job.id] = job.state, job.common
+        job.state, job.started_at = JobState.RUNNING, 7
+    jobs[2].change(name="other", priority=3)
+    with_spec.commit(changes)
+    read = [one.job for one in with_spec.details([1, 2])]
+    assert read == list(jobs.values())
+    assert with_spec.counts(JobFilter()) == {JobState.RUNNING: 2}
+
+
 def test_queues_views_and_workers_are_replaced_and_removed(store: Store) -> None:
     view = View({"gpu": {"0": 1}})
     worker = Worker("w1", "old")

@@ -47,7 +47,15 @@ def test_a_store_tells_the_same_as_a_dictionary(
         known[99] = a_job(99)
         for saves, removals in given_batches:
             jobs = {number: job_like(number, *how) for number, how in saves.items()}
-            store.commit(Changes(jobs=jobs, removed_jobs=removals))
+            before = {one: known[one] for one in jobs if one in known}
+            for number, job in before.items():
+                if jobs[number].common == job.common:
+                    jobs[number].common = job.common
+            changes = Changes(jobs=jobs, removed_jobs=removals)
+            changes.before = {
+                one: (job.state, job.common) for one, job in before.items()
+            }
+            store.commit(changes)
             known.update(jobs)
             for number in removals:
                 known.pop(number, None)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from grass.model.access import Token
-from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.job import Attempt, Common, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
@@ -83,8 +83,11 @@ class Changes(msgspec.Struct):
     removed_workers: list[str] = []
     """Forgotten; their views are removed with them."""
     jobs: dict[int, Job] = {}
-    states_before: dict[int, JobState] = {}
-    """In which state the store has some of these jobs, so that it need not look."""
+    before: dict[int, tuple[JobState, Common]] = {}
+    """How the store has some of these jobs, so that it need not look.
+
+    What such a job has in common with others is written again only if it has changed.
+    """
     attempts: dict[tuple[int, int], Attempt] = {}
     removed_attempts: list[tuple[int, int]] = []
     """Attempts that were decided and taken back before anything was run."""

@@ -181,16 +181,20 @@ class State:
     def move_job(self, job: Job, state: JobState) -> None:
         """Change a job's state, along an arrow of the lifecycle."""
         self.totals.states[job.state] -= 1
-        if (
-            JobState.RUNNING in (job.state, state)
-            and job.id not in self.batch.changes.jobs
-        ):
-            # Nothing else of it has changed since the last commit.
-            self.batch.changes.states_before[job.id] = job.state
+        if JobState.RUNNING in (job.state, state):
+            self.note_before(job)
         job.state = moved_job(job.state, state)
         self.totals.states[state] += 1
         self.batch.moved.add(job.id)
         self.save_job(job)
+
+    def note_before(self, job: Job) -> None:
+        """Note how the store has a job that a worker's messages or a start change.
+
+        This comes before the first change of a batch; of others it is not noted.
+        """
+        if job.id not in self.batch.changes.jobs:
+            self.batch.changes.before.setdefault(job.id, (job.state, job.common))
 
     def save_job(self, job: Job) -> None:
         """Write the job with this batch."""

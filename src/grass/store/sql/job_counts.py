@@ -66,7 +66,7 @@ class Counting:
         self._sql = sql
         self._removed = set(changes.removed_jobs)
         self._saved = changes.jobs
-        self._before = changes.states_before
+        self._before = changes.before
         self._arrived: list[tuple[int, Counter[CountKey]]] = []
         ranges = dict(db.execute(sql["load_arrivals"])) | dict(changes.arrivals)
         for first, last in ranges.items():
@@ -110,7 +110,7 @@ class Counting:
                 continue
             deltas[_key(job, self._old.get(number))] += 1
             if number in before:
-                deltas[_key_of(before[number], job.common)] -= 1
+                deltas[_key_of(*before[number])] -= 1
         for _, counts in self._arrived:
             deltas.update(counts)
         return deltas

@@ -10,6 +10,7 @@ stored as JSON with such bytes escaped, because databases take only real text.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from msgspec.structs import replace
@@ -69,6 +70,7 @@ def job_row(job: Job) -> Row:
     )
 
 
+@lru_cache(maxsize=4)
 def common_row(common: Common) -> Row:
     """Give what jobs have in common as the columns after their id have it."""
     return (

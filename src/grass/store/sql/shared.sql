@@ -63,6 +63,20 @@ ON CONFLICT (id) DO UPDATE SET
     attempts = excluded.attempts,
     body = excluded.body;
 
+-- Most jobs are saved again because they start or end. A column that is set is written
+-- to every index that has it, also if it has its value already.
+
+-- name: move_job
+INSERT INTO jobs (
+    id, spec, words, shell, name, project, owner, queue, priority, created_at, "array",
+    state, array_index, finished_at, attempts, body
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    state = excluded.state,
+    finished_at = excluded.finished_at,
+    attempts = excluded.attempts,
+    body = excluded.body;
+
 -- name: save_attempt
 INSERT INTO attempts (job, number, state, output_bytes, ran_s, body)
 VALUES (?, ?, ?, ?, ?, ?)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from grass.model.jobs.job import Job
 from grass.store.changes import Changes, Event
 from grass.store.sql import rows
 from grass.store.sql.dialect import Connection, Dialect, Row
@@ -55,6 +56,16 @@ def _same(row: Row) -> Row:
     return row
 
 
+def _jobs(changes: Changes, *, moved: bool) -> list[Job]:
+    """Return the jobs that have only moved, which take less, or the others."""
+    before = changes.before
+    return [
+        job
+        for id, job in changes.jobs.items()
+        if (id in before and before[id][1] is job.common) is moved
+    ]
+
+
 def _functions(changes: Changes) -> list[Row]:
     """Return the specs that call a function, each with its blob."""
     tasks = ((number, spec.task) for number, spec in changes.specs.items())
@@ -80,7 +91,8 @@ _WRITES = [
     ("remove_queue", lambda changes: changes.removed_queues, _key),
     ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
     ("save_view", lambda changes: changes.views.items(), rows.view_row),
-    ("save_job", lambda changes: changes.jobs.values(), rows.job_row),
+    ("save_job", lambda changes: _jobs(changes, moved=False), rows.job_row),
+    ("move_job", lambda changes: _jobs(changes, moved=True), rows.job_row),
     ("name_arguments", _arguments, _same),
     ("remove_attempt", lambda changes: changes.removed_attempts, _same),
     ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),

@@ -35,6 +35,7 @@ def request(state: State, job: Job, attempt: Attempt, ended: Exited) -> None:
     number = state.specs.number(changed)
     state.specs.use(number)
     state.specs.release(job.spec)
+    state.note_before(job)
     job.change(spec=number)
 
 

@@ -74,6 +74,7 @@ def _keep_what_runs(state: State, job: Job, worker: str) -> None:
         number = state.specs.number(replace(spec, prefix=view.prefix, queue_cwd=cwd))
         state.specs.use(number)
         state.specs.release(job.spec)
+        state.note_before(job)
         job.change(spec=number)
 
 

@@ -84,6 +84,7 @@ def started(state: State, worker: str, message: Started) -> None:
     if found is None:
         return
     job, attempt = found
+    state.note_before(job)
     begun(state, job, attempt, message.ran_s)
     attempt.pid = message.pid
     attempt.output = message.output
