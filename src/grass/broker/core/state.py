@@ -11,6 +11,7 @@ from collections import Counter
 import msgspec
 
 from grass.broker.core.attempts.attempt_memory import (
+    AlikeStart,
     ForeignAttempts,
     Prefetched,
     Returns,
@@ -122,6 +123,7 @@ class State:
         self.removals = Removals(snapshot.last_removal)
         self.prefetched = Prefetched()
         self.returns = Returns()
+        self.last_start: AlikeStart | None = None
         self.foreign = ForeignAttempts(self.scheduler)
         self.declared = Declared(snapshot.queues)
         self.absences: dict[str, Absence] = {}

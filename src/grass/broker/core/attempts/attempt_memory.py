@@ -5,6 +5,10 @@
 
 import msgspec
 
+from grass.link.messages import Start
+from grass.model.jobs.job import Common
+from grass.model.jobs.spec import Spec
+from grass.model.queue import View
 from grass.model.resources import Allocation
 from grass.scheduler import Scheduler
 
@@ -20,6 +24,15 @@ class Prefetched(msgspec.Struct):
     """Jobs sent ahead, and since when, the oldest first."""
     started: list[int] = []
     """Jobs that just got units, behind which others may be prefetched."""
+
+
+class AlikeStart(msgspec.Struct):
+    """The last start that was composed, without what was of its attempt alone."""
+
+    made_of: tuple[Common, Spec, View]
+    has_files: bool
+    """Whether its worker has the caller's files."""
+    start: Start
 
 
 class Returns(msgspec.Struct):

@@ -5,9 +5,12 @@ attempt is committed, unless the job was cancelled meanwhile. The rest of an att
 life cycle is in `tracking`.
 """
 
+from operator import is_not
+
 from msgspec.structs import replace
 
 from grass.broker.core.attempts import tracking
+from grass.broker.core.attempts.attempt_memory import AlikeStart
 from grass.broker.core.state import State
 from grass.link.messages import Recall, Start, ToWorker
 from grass.model.ids import AttemptId
@@ -90,49 +93,73 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
 
 def start_of(state: State, job: Job, attempt: Attempt) -> Start:
     """Return the start of an attempt."""
-    spec = state.specs[job.spec]
-    view = _view(state, job, attempt.worker)
-    base_env = _base_env(state, spec, attempt)
     predecessor = None if attempt.after is None else state.attempts.get(attempt.after)
-    return Start(
+    return replace(
+        _start_of_alike(state, job, attempt),
         attempt=state.attempt_id(attempt),
         job=job.id,
         number=attempt.number,
         name=job.name,
-        project=job.project,
-        words=job.words,
-        shell=job.shell,
         allocation=attempt.allocation,
-        prefix=view.prefix,
-        cwd=spec.cwd or view.cwd,
-        base_env=base_env,
-        queue_env=view.env,
         index=job.index,
         params=job.params,
         after=None if predecessor is None else state.attempt_id(predecessor),
         placed_at=attempt.started_at,
-        learns=spec.auto_vram or spec.job_type is not None,
         arguments=job.arguments,
         arguments_blob=job.arguments_blob,
-        owner=job.owner,
-        most_told=0 if spec.task is None else MOST_TOLD,
-        **(run_options(spec) | _task(state, spec, attempt)),
     )
 
 
-def _task(state: State, spec: Spec, attempt: Attempt) -> dict[str, TaskCall]:
-    """Return a task without the caller's Python, where that is on another machine."""
-    task = spec.task
-    if task is None or _has_callers_files(state, spec, attempt):
-        return {}
-    return {"task": replace(task, interpreter="")}
+def _start_of_alike(state: State, job: Job, attempt: Attempt) -> Start:
+    """Return what starts of jobs that are alike have in common, made once for many."""
+    spec = state.specs[job.spec]
+    view = _view(state, job, attempt.worker)
+    has_files = _has_callers_files(state, spec, attempt)
+    # All of these are replaced when they change, so being the same is being equal.
+    made_of = job.common, spec, view
+    last = state.last_start
+    if (
+        last is None
+        or any(map(is_not, last.made_of, made_of))
+        or last.has_files != has_files
+    ):
+        start = _composed(state, job, view, has_files=has_files)
+        last = state.last_start = AlikeStart(made_of, has_files, start)
+    return last.start
 
 
-def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
+def _composed(state: State, job: Job, view: View, *, has_files: bool) -> Start:
+    """Compose a start, without what is of one attempt alone."""
+    spec = state.specs[job.spec]
+    own = {} if has_files else _without_callers_files(spec)
+    return Start(
+        attempt="",
+        job=0,
+        number=0,
+        name="",
+        project=job.project,
+        words=job.words,
+        shell=job.shell,
+        allocation={},
+        prefix=view.prefix,
+        cwd=spec.cwd or view.cwd,
+        base_env=_base_env(state, spec) if has_files else None,
+        queue_env=view.env,
+        learns=spec.auto_vram or spec.job_type is not None,
+        owner=job.owner,
+        most_told=0 if spec.task is None else MOST_TOLD,
+        **(run_options(spec) | own),
+    )
+
+
+def _without_callers_files(spec: Spec) -> dict[str, TaskCall]:
+    """Return a task without the caller's Python, which is on another machine."""
+    return {} if spec.task is None else {"task": replace(spec.task, interpreter="")}
+
+
+def _base_env(state: State, spec: Spec) -> dict[str, str] | None:
     """Return the caller's environment, which goes where the caller's files are."""
-    if spec.base_env is None or not _has_callers_files(state, spec, attempt):
-        return None
-    return state.envs[spec.base_env]
+    return None if spec.base_env is None else state.envs[spec.base_env]
 
 
 def _has_callers_files(state: State, spec: Spec, attempt: Attempt) -> bool:
