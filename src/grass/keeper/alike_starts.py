@@ -86,11 +86,12 @@ def read_like(message: _Changed, known: StartVerb | None) -> StartVerb:
 
 
 def _merged(changed: _Changed, known: StartVerb | TaskRun, checks: _Checks) -> object:
-    values = [
-        checks[name](changed[name], old) if name in changed else old
-        for name, old in zip(known._fields, known, strict=True)
-    ]
-    return type(known)._make(values)
+    values: dict[str, Any] = {
+        name: checks[name](value, getattr(known, name))
+        for name, value in changed.items()
+        if name in checks
+    }
+    return known._replace(**values)
 
 
 def _merged_keys(changed: object, old: object) -> object:

@@ -44,6 +44,12 @@ class Timers:
         """Drop the deadline if there is one."""
         self._due.pop((purpose, attempt), None)
 
+    def cancel_all(self, purposes: tuple[str, ...], attempt: str) -> None:
+        """Drop several deadlines of an attempt."""
+        due = self._due
+        for purpose in purposes:
+            due.pop((purpose, attempt), None)
+
     def next_due(self) -> float | None:
         """Return the earliest deadline, or None when nothing is set."""
         heap = self._heap

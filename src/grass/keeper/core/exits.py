@@ -173,8 +173,7 @@ class Exits:
         self._starts.start_followers(attempt.id)
 
     def _cancel_timers(self, attempt: KeeperAttempt) -> None:
-        for purpose in _PURPOSES:
-            self._state.timers.cancel(purpose, attempt.id)
+        self._state.timers.cancel_all(_PURPOSES, attempt.id)
 
     def spawn_failed(self, event: events.SpawnFailed, now: float) -> None:
         """Finish an attempt whose program never ran."""

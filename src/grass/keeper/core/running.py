@@ -84,15 +84,23 @@ class RunningAttempts:
     def young_are_due(self, now: float) -> None:
         """Give those that still run a cgroup, and begin to watch their limits."""
         young = self._young
-        while young and young[0][0] <= now:
-            attempt = self._state.attempts.get(young.popleft()[1])
+        while young:
+            due, id = young[0]
+            attempt = self._state.attempts.get(id)
             if attempt is not None and attempt.state == "running":
-                self._enclose(attempt)
-                if attempt.spawning.runner:
-                    self._state.want(effects.NameOutput(attempt.id))
-                self.watch_limits(attempt, now)
-        if young:
-            self._state.timers.set("young", "", young[0][0])
+                if due > now:
+                    # Those that have ended before are passed over: a timer for each
+                    # would cost more than a short task itself.
+                    self._state.timers.set("young", "", due)
+                    return
+                self._is_grown(attempt, now)
+            young.popleft()
+
+    def _is_grown(self, attempt: KeeperAttempt, now: float) -> None:
+        self._enclose(attempt)
+        if attempt.spawning.runner:
+            self._state.want(effects.NameOutput(attempt.id))
+        self.watch_limits(attempt, now)
 
     def _enclose(self, attempt: KeeperAttempt) -> None:
         limits = attempt.spawning

@@ -74,10 +74,11 @@ class KeeperTurn:
 
     def feed(self, event: events.KeeperEvent) -> None:
         """Run the core on an event, carry out the effects, and feed their answers."""
-        waiting = deque([event])
-        while waiting:
-            for effect in self._core.step(waiting.popleft(), self._shell.now):
-                answer = self._actions[type(effect)](effect)
+        step, actions, waiting = self._core.step, self._actions, [event]
+        # Answers are appended while it is walked through.
+        for one in waiting:
+            for effect in step(one, self._shell.now):
+                answer = actions[type(effect)](effect)
                 if answer is not None:
                     waiting.append(answer)
 

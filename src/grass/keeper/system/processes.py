@@ -91,9 +91,9 @@ class JobProcesses:
         except OSError:
             left = True
         written = None if left else self.starter.sizes.written(effect.id)
-        if not left:
-            self.starter.unnamed.ended(effect.id)
         size = 0 if written is None else max(0, written[0])
+        if not left:
+            self.starter.unnamed.ended(effect.id, written=size)
         main = self._table.mains.get(effect.id)
         killed = not left and main is not None and self._oom_killed(main)
         return events.Surveyed(effect.id, not left, size, killed)
@@ -234,7 +234,7 @@ class JobProcesses:
             self._remove_cgroup(main.cgroup)
         self._table.remove(effect.id)
         self.starter.sizes.remove(effect.id)
-        self.starter.unnamed.ended(effect.id)
+        self.starter.unnamed.ended(effect.id, self.starter.unnamed.written(effect.id))
         self.adopted.release(effect.id)
 
     def _remove_cgroup(self, path: str) -> None:

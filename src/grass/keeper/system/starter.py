@@ -124,7 +124,7 @@ class Starter:
             if unnamed is None:
                 close(outputs)
         if line is None:
-            self.unnamed.ended(start.id)
+            self.unnamed.ended(start.id, self.unnamed.written(start.id))
             return self.spawn(start)
         main = self._table.add(start.id, runner, line.ticks, adopted=False)
         main.cgroup = line.cgroup

@@ -115,9 +115,9 @@ class UnnamedOutputs:
             finally:
                 os.close(file.descriptor)
 
-    def ended(self, id: str) -> None:
-        """Note that an attempt is over: what it wrote gets its name."""
-        if self.written(id):
+    def ended(self, id: str, written: int | None) -> None:
+        """Note that an attempt is over: if it has written, that gets its name."""
+        if written:
             self.name(id)
             return
         runner, _ = self._of_attempt.pop(id, (0, None))

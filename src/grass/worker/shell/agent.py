@@ -185,6 +185,8 @@ class WorkerAgent:
         self, messages: list[ToWorker], files: OutputFiles, devices: DeviceReader
     ) -> None:
         self._set_time()
+        if self._blobs is not None:
+            self._blobs.look_again()
         for message in messages:
             if not self._passed_on(message, files, devices):
                 self._decide(message)

@@ -67,13 +67,15 @@ class BlobFiles:
         """By attempt: the blobs that it names; in a broker's own folder, none."""
         self._most_users = MOST_NOTED
         self._fetches = BlobFetches()
+        self._seen: set[str] = set()
+        """Those that were here when the present messages came."""
         self._drafts: dict[str, FileDraft] = {}
         """Those that are being written; only the thread uses them."""
 
     def need(self, attempt: str, names: Iterable[str]) -> bool:
         """Tell whether all blobs of an attempt are here; the others are fetched."""
         known = tuple(dict.fromkeys(names))
-        missing = [name for name in known if self._folder.size(name) is None]
+        missing = [name for name in known if not self._is_here(name)]
         if self._most is not None:
             self._note_use(set(known).difference(missing))
             self._note_user(attempt, known)
@@ -81,6 +83,18 @@ class BlobFiles:
             self._fetches.need(attempt, missing)
             self._perform()
         return not missing
+
+    def look_again(self) -> None:
+        """Look for each blob again: what was seen may be gone by now.
+
+        Starts that come together name the same function, which is looked for once.
+        """
+        self._seen.clear()
+
+    def _is_here(self, name: str) -> bool:
+        if name not in self._seen and self._folder.size(name) is not None:
+            self._seen.add(name)
+        return name in self._seen
 
     def received(self, data: BlobData) -> None:
         """Take a piece; one that was not asked for is dropped."""
