@@ -13,6 +13,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
@@ -36,6 +37,9 @@ _JSON_EXTRACT = """CREATE FUNCTION json_extract(text, text) RETURNS jsonb AS
 $$ SELECT jsonb_path_query_first($1::jsonb, $2::jsonpath) $$ LANGUAGE sql"""
 """As SQLite has it, for questions of tests."""
 _USERS = ("postgres", "nobody")
+_FOLDER = "grass-postgres-"
+_NEW_S = 60.0
+"""How long a run may take from making its folder to locking it."""
 _numbers = itertools.count(1)
 
 
@@ -168,7 +172,9 @@ def shared_server() -> PostgresServer:
     """Return the server of this run of tests, which the first that asks starts."""
     if _Sharing.server is None:
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-        joined = _joined(Path(tempfile.gettempdir()) / f"grass-postgres-{run}")
+        folder = Path(tempfile.gettempdir())
+        remove_leftovers(folder)
+        joined = _joined(folder / f"{_FOLDER}{run}")
         _Sharing.server = _Sharing.leaving.enter_context(joined)
     return _Sharing.server
 
@@ -177,6 +183,29 @@ def leave_shared_server() -> None:
     """Stop the server of this run, if nobody else uses it any more."""
     _Sharing.server = None
     _Sharing.leaving.close()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Stop and remove the servers of runs that were killed."""
+    for root in folder.glob(f"{_FOLDER}*"):
+        _remove_if_left(root)
+
+
+def _remove_if_left(root: Path) -> None:
+    """Stop and remove a server that no run uses.
+
+    A run that has just made its folder may not have locked anything yet.
+    """
+    with contextlib.suppress(OSError):
+        if time.time() - root.stat().st_mtime < _NEW_S:
+            return
+        with (root / "starting").open() as starting, (root / "users").open() as users:
+            fcntl.flock(starting, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            server = PostgresServer(root / "server")
+            with contextlib.suppress(AssertionError):
+                server.stop()
+            shutil.rmtree(root, ignore_errors=True)
 
 
 @contextlib.contextmanager

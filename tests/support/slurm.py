@@ -4,6 +4,7 @@ Each node has four cores, 4000 MiB and two GPUs that are character devices every
 has. Nothing outlives `stop` but jobs that were started by a node that was killed.
 """
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -48,6 +49,7 @@ _NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
     " CPUs=4 RealMemory=4000 Gres=gpu:2"
 )
+_TRIES = 2
 _GRES = "Name=gpu File=/dev/null\nName=gpu File=/dev/zero\n"
 
 
@@ -60,7 +62,7 @@ class SlurmCluster:
     """A controller and its nodes."""
 
     def __init__(self, folder: Path, message_timeout_s: int = 3) -> None:
-        """Write the configuration; see `start`."""
+        """Make its folders; see `start`."""
         self.folder = folder
         self.environment = {
             **os.environ,
@@ -69,28 +71,53 @@ class SlurmCluster:
         }
         self.controller: subprocess.Popen[bytes] | None = None
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
+        self._message_timeout_s = message_timeout_s
         (folder / "state").mkdir(parents=True)
         for name in NODES:
             (folder / "spool" / name).mkdir(parents=True)
+        (folder / "gres.conf").write_text(_GRES)
+
+    def start(self) -> None:
+        """Start all, and wait until every node is idle.
+
+        A port that was free may be taken by the time that a daemon listens there: then
+        that one ends, and all are started with other ports.
+        """
+        for _ in range(_TRIES):
+            self._configure()
+            self.start_controller()
+            for name in NODES:
+                self.start_node(name)
+            with contextlib.suppress(AssertionError):
+                until(self._is_decided, "not all nodes are idle")
+                if not self._has_ended():
+                    return
+            self._end_daemons()
+        raise AssertionError(f"Slurm does not start: {self.log()}")
+
+    def _configure(self) -> None:
         port, *ports = free_ports(1 + len(NODES))
         named = zip(NODES, ports, strict=True)
         nodes = "\n".join(_NODE.format(name=name, port=own) for name, own in named)
         text = _CONFIG.format(
             port=port,
             user=getpass.getuser(),
-            folder=folder,
+            folder=self.folder,
             nodes=nodes,
-            message_timeout_s=message_timeout_s,
+            message_timeout_s=self._message_timeout_s,
         )
-        (folder / "slurm.conf").write_text(text)
-        (folder / "gres.conf").write_text(_GRES)
+        (self.folder / "slurm.conf").write_text(text)
 
-    def start(self) -> None:
-        """Start all, and wait until every node is idle."""
-        self.start_controller()
-        for name in NODES:
-            self.start_node(name)
-        until(self.idle_nodes, "not all nodes are idle", set(NODES).__eq__)
+    def _is_decided(self) -> bool:
+        return self._has_ended() or self.idle_nodes() == set(NODES)
+
+    def _has_ended(self) -> bool:
+        """Tell whether one of its daemons has ended."""
+        return any(one.poll() is not None for one in self._daemons())
+
+    def _daemons(self) -> "list[subprocess.Popen[bytes]]":
+        controller = [] if self.controller is None else [self.controller]
+        return [*self._nodes.values(), *controller]
 
     def start_controller(self) -> None:
         """Start the controller, for the first time or again."""
@@ -141,10 +168,12 @@ class SlurmCluster:
             self.signal_controller(signal.SIGCONT)
             words = ("scancel", "-u", getpass.getuser())
             subprocess.run(words, env=self.environment, check=False, timeout=PATIENCE_S)
-        for process in (*self._nodes.values(), self.controller):
-            if process is not None:
-                process.terminate()
-                process.wait(PATIENCE_S)
+        self._end_daemons()
+
+    def _end_daemons(self) -> None:
+        for process in self._daemons():
+            process.terminate()
+            process.wait(PATIENCE_S)
 
     def _spawn(self, *words: str) -> "subprocess.Popen[bytes]":
         with (self.folder / f"{'-'.join(words)}.log").open("ab") as log:
