@@ -14,6 +14,8 @@ demo: $(INSTALLED)
 
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
 # for processes or for a time, so there are two more of them at a time than of cores.
+# Each process begins with a range of files, so that what the tests of a file or folder
+# share is made few times; who is done takes tests from the end of others' ranges.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:
 # one process compiles these for all, while style is checked.
 # `make test STORE=postgres` runs the tests of stores, brokers, daemons and faults with the
@@ -21,13 +23,13 @@ demo: $(INSTALLED)
 STORE ?= sqlite
 test: $(READY) tmux slurm postgres chromium
 ifeq ($(STORE),postgres)
-	STORE=postgres $(BIN)/python -m pytest -n 3 -m "not sqlite" \
+	STORE=postgres $(BIN)/python -m pytest -n 3 --dist worksteal -m "not sqlite" \
 		-W ignore::pytest.PytestUnraisableExceptionWarning tests/store tests/broker tests/queries tests/daemon tests/fault
 else
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n $(PROCESSES); tests=$$?; \
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
 endif
 
@@ -63,7 +65,7 @@ chromium:
 
 # The dashboard in a real browser, alone.
 web-test: $(READY) chromium
-	$(BIN)/python -m pytest -n 2 tests/web
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/web
 
 # The dashboard's modules: types and style. Where there is no Node, it comes from PyPI.
 web-check: web-tools/node_modules/.ready
@@ -137,7 +139,7 @@ $(VENV)/ray/.installed:
 
 # What to run before every commit; about a minute.
 check: $(READY) lint web-check
-	$(BIN)/python -m pytest -n 2 -m "not daemon"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not daemon"
 
 lint: style
 	$(BIN)/mypy
