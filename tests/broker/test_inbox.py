@@ -4,7 +4,7 @@ import pytest
 from tests.support.building import BOOT, units
 
 from grass.broker.core import inbox as module
-from grass.broker.core.calls import AnyCall, FromWorker, TimerFired
+from grass.broker.core.calls import AnyCall, Found, FromWorker, Rerun, TimerFired
 from grass.broker.core.inbox import Inbox
 from grass.errors import Busy
 from grass.link.messages import Exited, Hello
@@ -21,10 +21,12 @@ def said_end(worker: str = "farm") -> FromWorker:
 def drained(inbox: Inbox) -> list[AnyCall]:
     taken = []
     while inbox:
-        first = inbox.first()
-        assert inbox.take()[0] is first
-        taken.append(first)
+        taken.append(inbox.take()[0])
     return taken
+
+
+def rerun(job: int) -> Rerun:
+    return Rerun("uid:1000", [job], wanted=[job])
 
 
 def test_what_came_first_is_taken_first() -> None:
@@ -32,7 +34,6 @@ def test_what_came_first_is_taken_first() -> None:
     calls: list[AnyCall] = [said_hello(), said_end(), TimerFired(), said_end("lab")]
     for call in calls:
         inbox.put(call, None)
-    assert list(inbox) == calls
     assert drained(inbox) == calls
     assert not inbox
 
@@ -69,8 +70,25 @@ def test_the_words_of_workers_are_counted_and_take_no_room_from_callers(
 
 def test_calls_that_are_given_up_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING_CALLS", 1)
-    inbox, lost = Inbox(), TimerFired()
-    inbox.put(lost, "reply")
-    assert inbox.give_up({id(lost)}) == ["reply"]
+    inbox = Inbox()
+    inbox.put(rerun(1), "reply")
+    assert inbox.give_up_unread() == ["reply"]
     inbox.put(TimerFired(), "another")
     assert len(drained(inbox)) == 1
+
+
+def test_jobs_are_read_before_a_call_is_taken_and_again_after_a_commit() -> None:
+    inbox, first, second = Inbox(), rerun(1), rerun(2)
+    for call in (first, second):
+        inbox.put(call, "reply")
+    assert inbox.unread(1) == [first]
+    assert not inbox.can_take
+    for one in inbox.unread(9):
+        one.found = Found()
+        inbox.was_read()
+    assert inbox.can_take
+    assert inbox.take()[0] is first
+    inbox.read_again()
+    assert not inbox.can_take
+    inbox.put_back(first, "reply")
+    assert inbox.unread(9) == [first, second]

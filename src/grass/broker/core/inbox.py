@@ -4,12 +4,16 @@ A call is refused where too many others wait. A worker's message is not: it must
 applied. So messages are counted per worker, for the reader of its link to pause, and
 take no room from callers. Of a worker's hellos only the last is applied, since that
 reports everything; earlier ones are dropped.
+
+Some calls are about jobs that memory may not know: these are read before such a call is
+taken, and again if a commit comes between.
 """
 
 from collections import Counter, deque
-from collections.abc import Container, Iterator
+from itertools import islice
+from typing import Any, TypeGuard
 
-from grass.broker.core.calls import AnyCall, FromWorker
+from grass.broker.core.calls import AnyCall, FromWorker, Reading
 from grass.broker.core.shell_interface import ReplyTo
 from grass.errors import Busy
 from grass.link.messages import Hello
@@ -29,14 +33,12 @@ class Inbox:
         """How many of them each worker sent."""
         self._hellos: dict[str, FromWorker] = {}
         """The last hello of each worker, if it waits."""
+        self._unread: deque[Reading[Any]] = deque()
+        """Those whose jobs are still to be read."""
 
     def __bool__(self) -> bool:
         """Tell whether anything waits."""
         return bool(self._waiting)
-
-    def __iter__(self) -> Iterator[AnyCall]:
-        """Go through the calls that wait."""
-        return (call for call, _ in self._waiting)
 
     def waiting_from(self, worker: str) -> int:
         """Return how many messages of a worker wait."""
@@ -56,27 +58,57 @@ class Inbox:
                     self._hellos[call.worker].message = _REPLACED
                 self._hellos[call.worker] = call
         self._waiting.append((call, reply))
+        if _is_unread(call):
+            self._unread.append(call)
         self._leave_out()
 
     def put_back(self, call: AnyCall, reply: ReplyTo) -> None:
         """Make a call with a reply the next one again."""
         self._asked += 1
         self._waiting.appendleft((call, reply))
+        if isinstance(call, Reading) and call.wanted:
+            call.found = None
+            self._unread.appendleft(call)
 
-    def first(self) -> AnyCall:
-        """Return the call that has waited longest."""
-        return self._waiting[0][0]
+    def unread(self, most: int) -> list[Reading[Any]]:
+        """Return the first calls whose jobs are to be read; see `was_read`."""
+        return list(islice(self._unread, most))
+
+    def was_read(self) -> None:
+        """Note that the jobs of the first of these calls were found."""
+        self._unread.popleft()
+
+    def read_again(self) -> None:
+        """Have jobs read again for calls that are left for after a commit.
+
+        What was found for them may not be true any more then.
+        """
+        stale = []
+        for call, _ in self._waiting:
+            if _is_unread(call):
+                break
+            if isinstance(call, Reading) and call.wanted:
+                call.found = None
+                stale.append(call)
+        self._unread.extendleft(reversed(stale))
+
+    @property
+    def can_take(self) -> bool:
+        """Tell whether a call waits whose jobs are known."""
+        return bool(self._waiting) and not _is_unread(self._waiting[0][0])
 
     def take(self) -> tuple[AnyCall, ReplyTo]:
-        """Take that call out."""
+        """Take out the call that has waited longest."""
         call, reply = self._taken()
         if isinstance(call, FromWorker) and self._hellos.get(call.worker) is call:
             del self._hellos[call.worker]
         self._leave_out()
         return call, reply
 
-    def give_up(self, lost: Container[int]) -> list[ReplyTo]:
-        """Remove the calls of these identities; return their replies."""
+    def give_up_unread(self) -> list[ReplyTo]:
+        """Remove the calls whose jobs could not be read; return their replies."""
+        lost = {id(call) for call in self._unread}
+        self._unread.clear()
         replies = [reply for call, reply in self._waiting if id(call) in lost]
         self._waiting = deque(one for one in self._waiting if id(one[0]) not in lost)
         self._asked -= sum(reply is not None for reply in replies)
@@ -111,3 +143,7 @@ class Inbox:
             return False
         is_hello = isinstance(call.message, Hello)
         return is_hello and self._hellos.get(call.worker) is not call
+
+
+def _is_unread(call: AnyCall) -> TypeGuard[Reading[Any]]:
+    return isinstance(call, Reading) and call.unread

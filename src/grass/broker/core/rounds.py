@@ -18,10 +18,8 @@ or has the failure thrown in. So the daemon's shell, which waits for a disk, and
 simulation, which waits for nothing, run the same order.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from grass.broker.core.applied_calls import (
@@ -39,7 +37,6 @@ from grass.broker.core.calls import (
     Edit,
     Enqueue,
     FromWorker,
-    Reading,
     Rerun,
     TimerFired,
 )
@@ -89,7 +86,6 @@ class Rounds:
         self._inbox = Inbox()
         self._applied: list[Applied] = []
         """The calls of the round under way."""
-        self._unread: deque[Reading[Any]] = deque()
         self._under_way: list[tuple[BulkCall, ReplyTo]] = []
         """Large calls of which slices are left to do or to commit."""
         self._pause_s = FIRST_PAUSE_S
@@ -134,8 +130,6 @@ class Rounds:
     def post(self, call: AnyCall, reply: ReplyTo = None) -> None:
         """Add a call to the inbox."""
         self._inbox.put(call, reply)
-        if isinstance(call, Reading) and call.unread:
-            self._unread.append(call)
 
     def waiting_from(self, worker: str) -> int:
         """Return how many messages of a worker wait."""
@@ -176,9 +170,9 @@ class Rounds:
 
         No commit is under way here, so what is read stays true until it is applied.
         """
-        for call in list(islice(self._unread, MOST_READ)):
+        for call in self._inbox.unread(MOST_READ):
             call.found = yield Read(jobs_query(call.wanted))
-            self._unread.popleft()
+            self._inbox.was_read()
         bulks = self.core.state.bulk.verbs
         if bulks and bulks[0].wanted:
             bulks[0].found = yield Read(jobs_query(bulks[0].wanted))
@@ -195,11 +189,8 @@ class Rounds:
         self._check_disk()
         deadline = self._shell.now_s() + BATCH_S
         now_us = self._shell.now_us()
-        while self._inbox and self._shell.now_s() < deadline:
+        while self._inbox.can_take and self._shell.now_s() < deadline:
             if self._suspects and applied:
-                break
-            first = self._inbox.first()
-            if isinstance(first, Reading) and first.unread:
                 break
             call, reply = self._inbox.take()
             applied.append(Applied(call, reply, UNDECIDED))
@@ -212,7 +203,7 @@ class Rounds:
                 applied[-1] = Applied(call, reply, error)
             else:
                 applied[-1] = Applied(call, reply, outcome)
-        self._read_again()
+        self._inbox.read_again()
         self.core.advance()
         # A resume among the calls does not override the flags of this daemon.
         self._flags.apply_to(self.core.state)
@@ -229,20 +220,6 @@ class Rounds:
             self._shell.wake_within(FULL_PAUSE_S)
             if any(one.reply is None for one in self.core.state.bulk.enqueues):
                 raise self._flags.shortage
-
-    def _read_again(self) -> None:
-        """Have jobs read again for calls that are left for after the commit.
-
-        What was found for them may not be true any more then.
-        """
-        stale = []
-        for call in self._inbox:
-            if isinstance(call, Reading) and call.unread:
-                break
-            if isinstance(call, Reading) and call.wanted:
-                call.found = None
-                stale.append(call)
-        self._unread.extendleft(reversed(stale))
 
     def _overdue(self, applied: list[Applied]) -> bool:
         """Tell whether deferred changes are due; otherwise set a timer for them."""
@@ -334,7 +311,7 @@ class Rounds:
     def _answer_all(self, applied: list[Applied], error: GrassError) -> None:
         """Answer all calls of a round, and those that need another one."""
         self._applied = []
-        for reply in [one.reply for one in applied] + self._given_up():
+        for reply in [one.reply for one in applied] + self._inbox.give_up_unread():
             if reply is not None:
                 self._shell.answer(reply, error)
         for large, reply in self._under_way:
@@ -377,16 +354,7 @@ class Rounds:
     def _put_back(self, calls: list[Applied]) -> None:
         """Have calls applied again, before those that came after them."""
         for call, reply, _ in reversed(calls):
-            if isinstance(call, Reading) and call.wanted:
-                call.found = None
-                self._unread.appendleft(call)
             self._inbox.put_back(call, reply)
-
-    def _given_up(self) -> list[ReplyTo]:
-        """Remove the calls whose jobs could not be read; return their replies."""
-        lost = {id(call) for call in self._unread}
-        self._unread.clear()
-        return self._inbox.give_up(lost)
 
 
 def _paths_of(removal: int, store: Store) -> list[str]:
