@@ -74,16 +74,21 @@ class Span:
     """A text that takes the rest of its line, and that no column is as wide as.
 
     What comes after the first text is left out where hardly any of it would be seen.
+    A `short` text stands for the first where the second would be left out.
     """
 
-    __slots__ = ("texts",)
+    __slots__ = ("short", "texts")
 
-    def __init__(self, *texts: Styled) -> None:
+    def __init__(self, *texts: Styled, short: Styled | None = None) -> None:
         self.texts = texts
+        self.short = short
 
     def within(self, room: int | None) -> Styled:
         """Return what is worth to be shown on so many cells."""
         shown = self.texts[0]
+        if self.short is not None and room is not None:
+            least = sum(cells(str(text)) for text in self.texts[:2])
+            shown = self.short if least > room else shown
         for text in self.texts[1:]:
             used = cells(str(shown))
             least = min(cells(str(text)), LEAST_LAST_CELL)

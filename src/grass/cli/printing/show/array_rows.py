@@ -7,6 +7,7 @@ can be written of it, and its counts beside them.
 from __future__ import annotations
 
 from grass.cli.printing.styled import Styled
+from grass.cli.printing.table import Span
 from grass.cli.printing.wording import ENDED_STATES, IN_ORDER
 
 TYPE_CHECKING = False
@@ -79,13 +80,25 @@ def counts(states: Mapping[str, int]) -> str:
     return ", ".join(text for _, text in _counted(states))
 
 
-def told(row: Document, since: str, command: str) -> tuple[Styled, Styled, Styled]:
-    """Write the counts of an array, how old it is, and its command."""
+def span(row: Document, since: str, command: str, signs: Signs) -> Span:
+    """Write the counts of an array, how old it is, and its command.
+
+    Where that leaves no room for its age, signs stand for the words of the states.
+    """
+    words = _painted(row, ", ", _counted(row["members"]))
+    states = [state for state, _ in _counted(row["members"])]
+    signed = [(one, f"{signs.of(one)}{row['members'].get(one, 0)}") for one in states]
+    short = _painted(row, "  ", signed)
+    age, what = Styled((f"  {since}", "")), Styled((f"  {command}", "dim"))
+    return Span(words, age, what, short=short)
+
+
+def _painted(row: Document, gap: str, counted: Iterable[tuple[str, str]]) -> Styled:
     pieces: list[tuple[str, str]] = []
-    for state, text in _counted(row["members"]):
+    for state, text in counted:
         tint = _COUNT_TINTS.get(state, "") if row["members"].get(state) else ""
-        pieces += [(", " if pieces else "", ""), (text, tint)]
-    return Styled(*pieces), Styled((f"  {since}", "")), Styled((f"  {command}", "dim"))
+        pieces += [(gap if pieces else "", ""), (text, tint)]
+    return Styled(*pieces)
 
 
 def _counted(states: Mapping[str, int]) -> Iterator[tuple[str, str]]:

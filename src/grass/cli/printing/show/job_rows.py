@@ -12,7 +12,7 @@ from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.show import array_rows
 from grass.cli.printing.show.columns import held_units
 from grass.cli.printing.styled import Styled
-from grass.cli.printing.table import Fit, Span, TableRow, lines
+from grass.cli.printing.table import Fit, TableRow, lines
 from grass.cli.printing.wording import ENDED_STATES, TINTS, reason, state, units
 
 TYPE_CHECKING = False
@@ -77,8 +77,9 @@ class JobTable:
     def _span(self, shown: TableRow, row: Document, names: list[str]) -> None:
         """Draw an array's bar for its state, and its counts over the last columns."""
         since, first = str(shown[names.index("time")]), names.index("worker")
-        span = Span(*array_rows.told(row, since, in_a_row(row)))
-        shown[names.index("state")] = array_rows.bar(row, self._screen.signs)
+        signs = self._screen.signs
+        span = array_rows.span(row, since, in_a_row(row), signs)
+        shown[names.index("state")] = array_rows.bar(row, signs)
         shown[first:] = [span] * (len(names) - first)
 
     def _cell(self, column: Column, row: Document) -> Cell:
