@@ -1,5 +1,6 @@
 """The tables of `show`: signs, arrays, reasons, units and what is left out."""
 
+import re
 import shlex
 from typing import Any
 
@@ -21,6 +22,7 @@ from .documents import Document, attempt, job
 
 PIPE = Screen(None, colours=False)
 NARROW = Screen(80, colours=False)
+NARROWER = Screen(70, colours=False)
 COLOURED = Screen(80, colours=True)
 WANTED = ShowOptions(Values(), [])
 LATER = "2126-01-02T03:00:00Z"
@@ -79,9 +81,16 @@ def test_an_array_is_one_row_with_its_counts_and_a_bar() -> None:
     lines = table([*members, running(9), waits], NARROW, [array(724, 735, states)])
     assert len(lines) == 3
     assert lines[1].split()[:2] == ["724-735", "██▌░░░░░░░"]
-    assert "train.py  2 running, 8 queued, 2 done, 0 failed" in lines[1]
+    assert "train.py  2 running, 8 queued, 2 done, 0 failed  " in lines[1]
     assert lines[2].startswith("9        ● running")
     assert all(cells(line) <= 80 for line in lines)
+
+
+def test_signs_stand_for_words_where_these_leave_no_room_for_the_time() -> None:
+    states = {"running": 2, "queued": 8, "succeeded": 2}
+    member = running(724, array=724, index=1)
+    lines = table([member], NARROWER, [array(724, 735, states)])
+    assert re.search(r"train.py  ● 2  ○ 8  ✓ 2  ✗ 0  \d+d", lines[1])
 
 
 def test_in_a_pipe_an_array_is_one_line_with_its_state_and_command() -> None:

@@ -84,6 +84,19 @@ def test_it_can_be_awaited_in_a_program_that_runs_a_loop() -> None:
     assert trio.run(program) == 8
 
 
+def test_what_was_not_awaited_says_so_and_is_still_a_coroutine() -> None:
+    async def main() -> Any:
+        return await grain.exec1(Cores(1), double, 4)
+
+    async def program() -> Any:
+        begun = grain.run_combine(main, [], Node(1, 1))
+        assert repr(begun) == "<nothing has run yet: write `await run_combine(...)`>"
+        grain.run_combine(main, [], Node(1, 1)).close()
+        return await asyncio.create_task(begun)
+
+    assert asyncio.run(program()) == 8
+
+
 def test_results_are_in_the_order_of_submission(backend: str) -> None:
     done: list[int] = []
 

@@ -60,6 +60,7 @@ def test_cells_run_as_jobs_and_show_what_they_write(
         "%%grass\nraise SystemExit(3)",
         "%%grass --nmae x\nprint(1)",
         "%%grass cat\nprint(1)",
+        "%%grass -c 99999\nprint(1)",
     ]
     printed, _ = notebook.communicate(json.dumps(cells))
     ours = {one["name"]: one for one in desk.client.jobs()}
@@ -70,9 +71,10 @@ def test_cells_run_as_jobs_and_show_what_they_write(
         "é",
         "[  ]",
     ]
-    assert printed.count("[ CellFailed ]") == 3
+    assert printed.count("[ CellFailed ]") == 4
     assert "CellFailed: the job of this cell failed with exit code 3" in printed
     assert "there is no option `--nmae` (did you mean `--name`?)" in printed
+    assert "CellFailed: grass itself failed, as it says above, or the cell" in printed
     assert "it is not known how `cat` runs the code of a cell" in printed
     assert ours["cell"]["state"] == "failed"
     assert "Traceback" not in printed

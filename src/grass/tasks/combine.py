@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Coroutine, Generator, Iterable
 from contextlib import nullcontext
 from functools import partial
 
@@ -61,7 +61,7 @@ def run_combine(
         where = TasksAsJobs(broker, addresses, has)
     main = partial(_main, subtasks, where.options().changed(**options), where)
     if _is_in_loop():
-        return _run_in_loop(main, where)
+        return Unawaited(_run_in_loop(main, where))
     loop = chosen_backend(backend)
     with where.block() as program:
         try:
@@ -170,6 +170,33 @@ class TasksAsJobs:
     async def open(self, session: Session) -> None:
         """Connect to the broker."""
         await session.connect()
+
+
+class Unawaited(Coroutine):  # type: ignore[type-arg]
+    """What `run_combine` returns in a loop; shown by a cell, it says what to do."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._coroutine = coroutine
+
+    def __repr__(self) -> str:
+        """Return the next step."""
+        return "<nothing has run yet: write `await run_combine(...)`>"
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Run it."""
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:  # noqa: ANN401
+        """Go on, as a task of the loop."""
+        return self._coroutine.send(value)
+
+    def throw(self, *raised: Any) -> Any:  # noqa: ANN401
+        """Go on with an exception."""
+        return self._coroutine.throw(*raised)
+
+    def close(self) -> None:
+        """Do not run it."""
+        self._coroutine.close()
 
 
 async def _run_in_loop(

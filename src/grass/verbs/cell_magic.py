@@ -30,6 +30,8 @@ _RUN = (sys.executable, "-P", "-m", "grass", "run")
 _DEFAULTS = ("--name=cell", "--verbatim")
 """Options that those of the cell come after. Braces are part of the code."""
 _PIECE = 65536
+_GRASS_FAILED = 124
+"""What `grass run` exits with where the job was refused, or its end is not known."""
 
 
 class CellFailed(GrassError):
@@ -61,6 +63,10 @@ def run_cell(line: str, cell: str) -> None:
     code, was_interrupted = _run([*_RUN, *words])
     if was_interrupted:
         raise KeyboardInterrupt
+    if code == _GRASS_FAILED:
+        raise CellFailed(
+            "grass itself failed, as it says above, or the cell exited with 124"
+        )
     if code:
         raise CellFailed(f"the job of this cell failed with exit code {code}")
 
