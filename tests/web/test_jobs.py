@@ -280,6 +280,25 @@ def test_a_reader_is_offered_no_verbs(look: Look, box: GrassHome) -> None:
     expect(bar.get_by_role("button", name="Cancel")).to_have_count(0)
 
 
+def test_a_phone_has_the_time_in_the_line_of_the_state(
+    look: Look, box: GrassHome
+) -> None:
+    box.client.create_queue("nights-and-weekends", {"capacity": "{gpu:8,printer:9}"})
+    asked = "{cpu:1,gpu:8,ram:'0.5G',printer:9}"
+    words = ("nights-and-weekends", "--hold", "--require", asked, "--", "true")
+    job = box.enqueue(*words)
+    page = look(box, "/jobs")
+    page.set_viewport_size(PHONE)
+    expect(row(page, job)).to_contain_text("nights-and-weekends")
+    state = row(page, job).locator(".col-state").bounding_box()
+    waited = row(page, job).locator(".col-time").first.bounding_box()
+    assert state is not None
+    assert waited is not None
+    assert (
+        state["y"] <= waited["y"] + waited["height"] / 2 <= state["y"] + state["height"]
+    )
+
+
 def test_it_is_accessible_and_fits(look: Look, box: GrassHome) -> None:
     trio = hold_three(box)
     page = look(box, "/jobs?group=project")

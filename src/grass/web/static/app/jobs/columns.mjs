@@ -68,7 +68,7 @@ const link = (/** @type {Job} */ job, /** @type {string} */ text) => html`<a hre
 /** @type {JobColumn[]} */
 export const COLUMNS = [
   { id: "id", label: "Id", number: true, order: "id", field: "id", className: "col-id", cell: (job) => html`<a href=${`/jobs/${job.id}`}>${label(job)}</a>` },
-  { id: "state", label: "State", field: "state", cell: (job) => html`<${StateMark} state=${stateOf(job)} />` },
+  { id: "state", label: "State", field: "state", className: "col-state", cell: (job) => html`<${StateMark} state=${stateOf(job)} />` },
   { id: "name", label: "Name", order: "name", field: "name", className: "col-name", cell: (job) => link(job, job.name) },
   { id: "queue", label: "Queue", field: "queue", cell: (job) => job.queue },
   { id: "project", label: "Project", field: "project", cell: (job) => job.project },
@@ -77,8 +77,8 @@ export const COLUMNS = [
   { id: "request", label: "Request", field: "request", className: "col-request", cell: (job) => asked(job.request) },
   { id: "units", label: "Given", field: "allocation", className: "col-units", cell: givenCell },
   { id: "worker", label: "Worker", field: "worker", cell: (job) => job.worker ?? "" },
-  { id: "waited", label: "Waited", number: true, cell: (job) => html`<${Waited} job=${job} />` },
-  { id: "ran", label: "Ran", number: true, order: "duration", field: "ran_s", cell: (job) => html`<${Ran} job=${job} />` },
+  { id: "waited", label: "Waited", number: true, className: "col-time", cell: (job) => html`<${Waited} job=${job} />` },
+  { id: "ran", label: "Ran", number: true, order: "duration", field: "ran_s", className: "col-time", cell: (job) => html`<${Ran} job=${job} />` },
   { id: "created", label: "Enqueued", field: "created_at", cell: (job) => html`<${When} at=${job.created_at} />` },
   { id: "started", label: "Started", order: "started", field: "started_at", cell: (job) => html`<${When} at=${job.started_at} />` },
   { id: "finished", label: "Ended", order: "ended", field: "finished_at", cell: (job) => html`<${When} at=${job.finished_at} />` },
