@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LONGEST_SOCKET_PATH = 100
 PROBE_AFTER_S = 2.0
-"""After so long without a byte the daemon is probed."""
+"""After this time without a byte the daemon is probed."""
 _PIECE = 64 * 1024
 _OK = (200, 201)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LIMIT_S = 30.0
 """How long a peer that does not answer is waited for."""
 TERM_OVER_S = 6.0
-"""After so long a broker that does not answer leads no more, if there are others."""
+"""After this time a broker that does not answer leads no more, if there are others."""
 MOMENT_S = 2.5
 """How long a wait lasts before a notice is given: longer than a daemon's restart."""
 _PROBE_S = 1.0

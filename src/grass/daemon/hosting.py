@@ -37,7 +37,7 @@ class Hosting(NamedTuple):
     is_worker_only: bool = False
     labels: tuple[str, ...] = ()
     lease_s: float | None = None
-    """Attempts here end after so long without the broker; None: never."""
+    """Attempts here end after this long without the broker; None: never."""
     name: str = ""
     gpus: str | None = None
     """The GPUs to manage, as CUDA_VISIBLE_DEVICES is written; None: all."""

@@ -36,7 +36,7 @@ from grass.worker.shell.old_results import remove_old_results
 log = EventLog("grass.daemon")
 
 LONGEST_SOCKET = 108
-"""So many bytes the path of a Unix socket may have, with its end."""
+"""How many bytes the path of a Unix socket may have, with its end."""
 
 
 async def worker(

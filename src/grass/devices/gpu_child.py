@@ -35,7 +35,7 @@ SILENT = "it does not answer in time"
 _MARGIN = 0.8
 """The share of the daemon's patience after which an answer is late."""
 _LONG_S = 0.02
-"""After so long without an answer another thread goes on with the rest."""
+"""After this time without an answer another thread goes on with the rest."""
 
 
 class CallingThread(Thread):

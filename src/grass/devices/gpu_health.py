@@ -7,7 +7,7 @@ says that something has to be done first. Then it is back by itself.
 from grass.devices.gpu_reports import DeviceReport
 
 QUIET_S = 300.0
-"""So long no error must have come before a GPU is used again."""
+"""How long there must be no error before a GPU is used again."""
 
 
 class GpuHealth:

@@ -30,7 +30,7 @@ log = EventLog(__name__)
 LIBRARY, FILE = "nvml", "libnvidia-ml.so.1"
 SILENT = "its library does not answer in time"
 MOST_STUCK = 3
-"""So many children that were killed may hang in the driver before none is started."""
+"""How many killed children may hang in the driver before no more are started."""
 
 
 class MonitorLimits(msgspec.Struct, frozen=True):

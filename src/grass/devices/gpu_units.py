@@ -31,9 +31,9 @@ from grass.devices.readings import (
 
 LOST = "it is lost from the bus"
 FORGET_S = 600.0
-"""After so long a GPU that is gone is no unit any more."""
+"""After this time a GPU that is gone is no longer a unit."""
 HIDDEN_S = 5.0
-"""For so long memory without a process is that of one that has just ended."""
+"""For how long memory without a process is that of one that has just ended."""
 HIDDEN_BYTES = 256 << 20
 """Less memory than this may be used without a process."""
 GUARD_PART = 50

@@ -26,7 +26,7 @@ MOST_PIDS = 1 << 22
 AskDriver = Callable[[str, Callable[[], Any]], Any]
 
 SELDOM_S = 3.0
-"""So often is asked for what takes long, while nothing seems to have changed."""
+"""How often slow queries are made while nothing seems to have changed."""
 
 _COMPUTE = (
     "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -45,7 +45,7 @@ _SAMPLE = Struct("@IQ4I")
 """A sample: a pid, when it was, and the shares of time of four engines."""
 _NOT_TOLD = 2**64 - 1
 _TRIES = 3
-"""So often a list may have become longer than the room that was made for it."""
+"""How often a list may outgrow the room that was made for it."""
 
 _List = list[tuple[int, ...]]
 

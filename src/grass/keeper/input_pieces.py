@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import socket
 
 MOST_PENDING = 256 * 1024
-"""So many bytes wait for the program to read them."""
+"""How many bytes may wait for the program to read them."""
 LARGEST_PIECE = 64 * 1024
 LONGEST_HEADER = 1024
 ANSWER_S = 10.0
-"""After so long a piece is answered though nothing of it was taken."""
+"""After this time a piece is answered though nothing of it was taken."""
 MOST_SENDERS = 64
 
 

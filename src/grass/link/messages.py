@@ -191,7 +191,7 @@ class Hello(Message, tag="hello", omit_defaults=False):
     version: int = UNSAID_VERSION
     labels: tuple[str, ...] = ()
     lease_s: float | None = None
-    """After so long without the broker the keeper ends attempts; None: never."""
+    """After this time without the broker the keeper ends attempts; None: never."""
     at: float = 0.0
     """When this was sent, by the worker's monotonic clock; see `Welcome`."""
     instance: str = ""

@@ -45,7 +45,7 @@ REFUSED = 4003
 WORKER_HEADER = "Grass-Worker"
 """The HTTP header with the id of the worker that opens a link."""
 LINK_SILENCE_S = 15.0
-"""After so long without a frame, either side treats the connection as dead."""
+"""After this time without a frame, either side treats the connection as dead."""
 
 HERE = "closed here"
 THERE = "closed by the other side"

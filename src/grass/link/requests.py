@@ -159,7 +159,7 @@ class TaskBytes(Message, tag="task-bytes"):
 
 
 class TaskBytesTaken(Message, tag="task-bytes-taken"):
-    """So many more bytes of a channel were taken by whom they were for."""
+    """How many more bytes of a channel its reader has taken."""
 
     channel: int
     size: int

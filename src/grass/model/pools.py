@@ -96,7 +96,7 @@ class PoolOptions(msgspec.Struct, kw_only=True):
     engine: str
     max_workers: int
     idle_s: float
-    """A worker that had no job for so long leaves."""
+    """A worker that had no job for this long leaves."""
     time_limit_s: float
     """How long the engine lets a pilot run."""
     mode: PoolMode = PoolMode.AUTO

@@ -33,7 +33,7 @@ class Queue(msgspec.Struct):
     max_running: int | None = None
     views: dict[str, View] = {}
     max_fails: int | None = None
-    """After so many failures in a row the queue pauses."""
+    """After this many failures in a row the queue pauses."""
     fails: int = 0
     """Failures in a row that count towards `max_fails`."""
     paused_reason: str | None = None

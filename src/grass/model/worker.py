@@ -43,7 +43,7 @@ class Worker(msgspec.Struct):
     labels: tuple[str, ...] = ()
     """Its labels, for jobs that ask for them."""
     lease_s: float | None = None
-    """After so long without the broker its keeper ends attempts; None: never."""
+    """After this time without the broker its keeper ends attempts; None: never."""
     draining: bool = False
     """Drained as a whole: nothing new starts there."""
     draining_reason: str = ""

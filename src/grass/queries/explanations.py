@@ -205,7 +205,7 @@ async def _dependencies(broker: Broker, spec: Spec) -> States:
 
 
 async def history_of(broker: Broker, names: set[str]) -> History:
-    """Return how long earlier runs of these names took, of so many as are looked at."""
+    """Return how long earlier runs took, for the first `MOST_NAMES` of these names."""
     chosen = sorted(names)[:MOST_NAMES]
     return await broker.read(_runs(chosen))
 

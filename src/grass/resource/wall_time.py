@@ -16,7 +16,7 @@ from grass.resource.parts import Resource
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3_600, 60
 _TEN_YEARS_S = 10 * 365 * _DAY_S
 RUNS = 8
-"""So many tasks of a group tell how long the others may take."""
+"""How many tasks of a group are measured to tell how long the others may take."""
 _SHORT_S = 10
 """A shorter run tells nothing: it had nothing to do."""
 _runs: dict[str, list[float]] = {}

@@ -17,7 +17,7 @@ from grass.scheduler.shapes import Shape, ShapeKey
 from grass.scheduler.worker_units import NO_UNITS, WorkerUnits, gpus_in
 
 MOST_CHOICES = 256
-"""For so many keys a worker remembers the choices."""
+"""For how many keys a worker remembers the choices."""
 PROFILES_LAST = 1e6
 """Added to the slack of a worker on which a job would profile its type."""
 NOT_LISTED = 2**62

@@ -14,7 +14,7 @@ from grass.model.gpu_details import FAR, GpuDetails
 from grass.model.resources import Allocation, Units
 
 MOST_COMBINED = 8
-"""Of so many GPUs every set is tried: 70 at most."""
+"""Up to this many GPUs every set is tried: 70 sets at most."""
 MOST_COMPARED = 16
 """Further GPUs are not compared; they are taken only where these are too few."""
 
@@ -60,7 +60,7 @@ def _nearest(
     gpus: Mapping[str, GpuDetails],
     held: Collection[str],
 ) -> tuple[str, ...]:
-    """Return the nearest set of so many GPUs; the first of several in their order."""
+    """Return the nearest set of this many GPUs; the first of several in their order."""
     if count >= len(units):
         return tuple(units)
     extra = {one: HELD if one in held else 0 for one in units}

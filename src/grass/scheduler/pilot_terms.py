@@ -13,7 +13,7 @@ from grass.scheduler.shapes import Shape, ShapeKey
 from grass.scheduler.worker_units import WorkerUnits
 
 LOOK_S = 1.0
-"""So much later than it should a job may start."""
+"""How much later than it should a job may start."""
 FOREVER = float("inf")
 
 
@@ -25,7 +25,7 @@ class PilotTerms(NamedTuple):
     longest_s: float = FOREVER
     """How long a job may take at most on a worker that is to come."""
     unlimited_s: float = 0.0
-    """So much time must be left for a job that has no limit."""
+    """How much time must be left for a job that has no limit."""
     bound: bool = False
     """Whether it takes only jobs that name it."""
 

@@ -281,7 +281,7 @@ class Scheduler(Inspection):
     def prefetch(self, holder: Holder, at_most: int) -> Placement | None:
         """Decide which job takes over a holder's units, if it overtakes no other job.
 
-        At most so many jobs are prefetched behind one holder. The placement's units
+        At most this many jobs are prefetched behind one holder. The placement's units
         are still the holder's: the job has them once `release` returns it.
         """
         held = self._fleet.holds.get(holder)

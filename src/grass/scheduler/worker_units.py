@@ -32,7 +32,7 @@ LEAST_MEMORY = WHOLE * 9 // 10
 Gpus = frozenset[str] | None
 """The GPUs of a worker that a job may use; None: any."""
 MOST_PATTERNS = 256
-"""For so many patterns a worker remembers which of its GPUs match."""
+"""For how many patterns a worker remembers which of its GPUs match."""
 
 
 class KindUnits:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _MOST_IN_A_ROW = 16
-"""After so many functions the loop has its turn, even if none of them waits."""
+"""After this many functions the loop has its turn, even if none of them waits."""
 
 
 class Coroutines:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MOST = 256
-"""So many functions are kept by their numbers."""
+"""How many functions are kept by their numbers."""
 _LARGE = 1 << 16
 NONE = -1
 """The number of a function that goes along with each call."""

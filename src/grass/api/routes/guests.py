@@ -55,7 +55,7 @@ from grass.worker.core.prepare import own_variables
 
 ONE_GPU = (("gpu", WHOLE),)
 MEASURED_S = 3.0
-"""So long it takes at most until a process is looked at."""
+"""The longest time until a process is looked at."""
 
 
 async def enter(request: Request, body: GuestBody) -> Enqueued:

@@ -23,7 +23,7 @@ from grass.queries.feed.job_topics import is_job_topic
 from grass.queries.presentation import Viewer
 
 HEARTBEAT_S = 15.0
-"""After so long without a frame a comment is sent, which keeps a connection open."""
+"""After this time without a frame a comment is sent, to keep the connection open."""
 MOST_TOPICS = 20
 HEARTBEAT = b": still here\n\n"
 

@@ -39,7 +39,7 @@ ACCEPT_BATCH = 32
 ACCEPT_PAUSE_S = 0.05
 """How long to wait after a failed accept."""
 KEEPALIVE_IDLE_S = 60
-"""After so long without data the kernel probes the peer."""
+"""After this time without data the kernel probes the peer."""
 _PIECE = 128
 """The memory that a piece of a message takes besides its data."""
 RESERVED_DESCRIPTORS = 256

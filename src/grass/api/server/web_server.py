@@ -27,9 +27,9 @@ ESTABLISHED = "01"
 
 MOST_CONNECTIONS = 512
 MOST_OF_OTHERS = 16
-"""So many connections of other users are told that they are refused."""
+"""How many connections of other users are told that they are refused."""
 FIRST_REQUEST_S = 10.0
-"""So long a connection may be open without a request."""
+"""How long a connection may be open without a request."""
 
 _library_log = quiet_log("grass.api.web")
 

@@ -61,7 +61,7 @@ from grass.log_lines import log_event
 from grass.store.interface import Store
 
 MOST_READ = 256
-"""Jobs are read for at most so many calls in one round."""
+"""Jobs are read for at most this many calls in one round."""
 BATCH_S = 0.010
 DEFERRED_S = 0.05
 """How long a change that was promised to no caller may wait to be written."""

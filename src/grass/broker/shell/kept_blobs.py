@@ -39,9 +39,9 @@ TOGETHER = 1000
 THREADS = 2
 """For uploads; and as many for all else."""
 SYNC_BYTES = 16 * 2**20
-"""So much of an upload is synced at a time."""
+"""How much of an upload is synced at a time."""
 MOST_ASKED = 64
-"""So many pieces a worker may ask for before the first is sent."""
+"""How many pieces a worker may ask for before the first is sent."""
 
 ReadStore = Callable[[Callable[[Store], list[str]]], Awaitable[list[str]]]
 

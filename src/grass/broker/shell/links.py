@@ -31,9 +31,9 @@ DEFECT = "a message of this worker brought out a defect of grass; see the broker
 BANNED_S = 60.0
 """How long a worker is refused after that."""
 MOST_REMEMBERED = 1000
-"""For so many workers the refusals that were logged are kept."""
+"""For how many workers the logged refusals are kept."""
 MOST_REASONS = 20
-"""So many refusals of one worker are logged."""
+"""How many refusals of one worker are logged."""
 
 LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 """Returns the link of a worker that is used now; None: it is not connected."""

@@ -17,9 +17,9 @@ FAST_S, SLOW_S = 0.05, 0.2
 BYTES_PER_S = 8 * 1024 * 1024
 """What all readers together get while jobs come and go."""
 UNTHROTTLED = 16 * 1024
-"""So few bytes need no pause: a line that is followed, a short output."""
+"""Up to this many bytes need no pause: a line that is followed, a short output."""
 ACTIVE_S = 0.05
-"""After so long without a commit, jobs are taken not to come and go."""
+"""After this time without a commit, no jobs are taken to come and go."""
 
 
 class ChunkSizes:
@@ -60,7 +60,7 @@ class Throttle:
         self._committed_at = now
 
     def pause_until(self, size: int, now: float) -> float:
-        """Return until when a reader of so many bytes pauses."""
+        """Return until when a reader of this many bytes pauses."""
         if not self._is_active(now):
             return now
         self._taken_until = max(self._taken_until, now) + size / BYTES_PER_S

@@ -34,9 +34,9 @@ log = EventLog(__name__)
 
 POLL_S = 10.0
 SOON_S = 1.0
-"""So long after a submit or a cancel the engine is asked what became of it."""
+"""How long after a submit or a cancel the engine is asked what became of it."""
 TOKEN_US = 7 * 86_400 * 1_000_000
-"""So long a pilot may wait in its engine; when it comes, its token gets its end."""
+"""How long a pilot may wait in its engine; when it comes, its token gets its end."""
 WORKER_ROLE = "worker"
 _NO_MARK = "MARK"
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 MOST = 4
 IDLE_S = 10.0
-"""After so long without a query a thread besides the first one leaves."""
+"""After this time without a query every thread but the first one ends."""
 SCANS_AT_ONCE = 2
 """Queries that look at all jobs: others always find a thread."""
 

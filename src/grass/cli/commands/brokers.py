@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OPTIONS = (BROKER, JSON)
 HEADER = ("BROKER", "STATE", "ADDRESS", "HEARD", "LAG", "VERSION")
 GONE_S = 10.0
-"""A broker that was not heard for so long is taken for one that is gone."""
+"""A broker that was not heard for this long is taken for one that is gone."""
 _TINTS = {"leads": "green", "stands by": "", "gone": "yellow"}
 
 

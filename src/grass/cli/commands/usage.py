@@ -33,7 +33,7 @@ OPTIONS = (
 )
 _BY_TENTHS_S = 10.0
 MOST_ROWS = 20
-"""So many points a table has at most; the others are joined."""
+"""The most points of a table; more are joined."""
 
 
 def run(words: list[str]) -> int:
@@ -103,7 +103,7 @@ def _after(elapsed_s: float) -> str:
 
 
 def fewer(points: list[Document], most: int) -> list[Document]:
-    """Return so many points at most, evenly in time: the one with most memory of each.
+    """Return at most `most` points, evenly in time: of each part that of most memory.
 
     The first and the last part of a job are told like any other.
     """

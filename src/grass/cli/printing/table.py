@@ -84,7 +84,7 @@ class Span:
         self.short = short
 
     def within(self, room: int | None) -> Styled:
-        """Return what is worth to be shown on so many cells."""
+        """Return what is worth to be shown on this many cells."""
         shown = self.texts[0]
         if self.short is not None and room is not None:
             least = sum(cells(str(text)) for text in self.texts[:2])

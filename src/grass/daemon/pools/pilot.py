@@ -34,7 +34,7 @@ STOP = ".stop"
 BEGAN, ENDED = ".began", ".ended"
 """Ends of names of notes for a broker that cannot ask the engine."""
 GRACE_S = 20.0
-"""So long jobs have to end when the engine ends this one; Slurm usually gives 30 s."""
+"""How long jobs have to end when the engine ends this one; Slurm usually gives 30 s."""
 _ADOPT = 36
 """PR_SET_CHILD_SUBREAPER of `prctl`."""
 _LOOK_S = 2

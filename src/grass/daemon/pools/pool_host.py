@@ -31,7 +31,7 @@ from grass.model.times import rfc3339
 
 PILOT_LEASE_S = 60.0
 MOST_KEPT, MOST_SHOWN = 50, 10
-"""Of so many pilots of a pool it is kept what they printed, and of so many shown."""
+"""Of how many pilots of a pool the output is kept, and of how many it is shown."""
 LOG_BYTES = 4096
 _FOLDER = "~/.local/share/grass/pilots"
 _WRITE = (

@@ -124,7 +124,7 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     at_most: int | None = None
     """How many members of its array may run at a time."""
     max_fails: int | None = None
-    """After so many failed members of its array the queue pauses."""
+    """After this many failed members of its array the queue pauses."""
     short_of_memory: int = 0
     """After how many ends for want of memory it was queued again."""
 

@@ -32,7 +32,7 @@ OVERVIEW, JOBS, EVENTS, DEVICES = "overview", "jobs", "events", "devices"
 TOPICS = frozenset({OVERVIEW, JOBS, EVENTS, DEVICES})
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
 JOIN_PAUSE_S = 1.0
-"""So long a new follower waits at most for the feed to rest."""
+"""The longest time that a new follower waits for the feed to rest."""
 PAUSE_PER_WORK = 15
 """How long the feed rests after its work, as a multiple of that."""
 LOOK_S = 5.0

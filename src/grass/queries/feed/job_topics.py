@@ -23,7 +23,7 @@ PAUSE_S = 0.25
 """Between two frames of one topic."""
 USAGE_S = 1.0
 AGAIN_S = 5.0
-"""After so long a worker that was unreachable is asked again."""
+"""After this time a worker that was unreachable is asked again."""
 MOST_BEHIND = 256 * 1024
 """Of more than so many bytes that were not sent yet only the last are."""
 _TOPIC = re.compile(r"log:(\d{1,16})(:stderr)?\Z|usage:(\d{1,16})\Z")

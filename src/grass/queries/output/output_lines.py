@@ -19,7 +19,7 @@ from grass.queries.output.output_sources import OutputSource, find_lines, read
 
 MOST_LINES = 5_000
 MOST_BYTES = 4 * 2**20
-"""So much is read for the lines of one reply; there may be fewer lines than wanted."""
+"""How much is read for the lines of one reply; there may be fewer lines than wanted."""
 LONGEST_SHOWN = 8 * 1024
 """In bytes: longer lines are cut."""
 QUICK_S = 0.05

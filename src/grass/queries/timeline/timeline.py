@@ -26,9 +26,9 @@ ALL = ""
 PAGE = 2_000
 MOST_READ = 20_000
 MOST_COUNTED = 100_000
-"""So many attempts are read at most, for bars alone and for hours."""
+"""The most attempts that are read, for bars alone and for hours."""
 MOST_AGAIN = 1_000
-"""Of so many running jobs earlier attempts are looked up."""
+"""For how many running jobs earlier attempts are looked up."""
 _HOUR_US = 3600 * 1_000_000
 
 
@@ -176,7 +176,7 @@ def collect(
     most: int,
     since: int,
 ) -> Collected:
-    """Read what ended since a time, at most so many attempts; add what runs."""
+    """Read what ended since a time, at most this many attempts; add what runs."""
     for span in (*running, *_earlier(store, running)):
         collected.add(span)
     last, read = None, 0

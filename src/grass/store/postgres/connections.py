@@ -25,9 +25,9 @@ OLDEST = 13
 """The oldest PostgreSQL that statements are written for."""
 CONNECT_S = 5
 COPY_AT_LEAST = 200
-"""From so many rows on they are copied into a table, which costs two statements."""
+"""From this many rows on they are copied into a table, which costs two statements."""
 FETCHED = 2000
-"""So many rows of a long result are fetched at a time."""
+"""How many rows of a long result are fetched at a time."""
 SESSION: dict[str, Any] = {
     "application_name": "grass",
     "connect_timeout": str(CONNECT_S),

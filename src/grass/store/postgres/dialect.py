@@ -14,7 +14,7 @@ from grass.store.sql.dialect import Condition, Connection, Dialect
 from grass.store.sql.sql_reads import PATTERN_S, took_too_long
 
 NAMES_UNTIMED = 256
-"""So many names are looked at between two looks at the clock."""
+"""How many names are matched between two looks at the clock."""
 _AMONG = """(j.name IN (SELECT value FROM @list)
     OR j.id IN (SELECT CAST(value AS BIGINT) FROM @list))"""
 

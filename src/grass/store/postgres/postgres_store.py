@@ -43,13 +43,13 @@ from grass.store.sql.writing import write
 T = TypeVar("T")
 
 IDLE_S = 3.0
-"""A commit that stops in the middle for so long is ended by the server."""
+"""A commit that stops in the middle for this long is ended by the server."""
 LOCKED_S = 20.0
 """How long a commit waits for another one."""
 ALONE = 0x67726174
 """The number of the lock of who has a database alone."""
 SHORT_S = 5.0
-"""For so long after the server's disk was full, nothing is added."""
+"""For how long after the server's disk was full, nothing is added."""
 
 
 class PostgresStore(SqlReads):

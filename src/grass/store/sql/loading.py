@@ -24,7 +24,7 @@ from grass.store.sql.dialect import Connection, Dialect
 T = TypeVar("T")
 
 LONG = 1000
-"""After so many equal jobs it is worth asking how many more there are."""
+"""After this many equal jobs it is worth asking how many more there are."""
 
 
 def discard_incomplete(db: Connection, sql: Dialect, calls_since: int) -> None:

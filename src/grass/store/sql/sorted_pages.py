@@ -30,7 +30,7 @@ _AMONG = "j.id IN (SELECT CAST(value AS BIGINT) FROM @list)"
 _UNFINISHED = "j.state IN ('held', 'waiting', 'queued', 'running')"
 
 SORTED_AT_LEAST = 20_000
-"""So many jobs are sorted in some hundredths of a second."""
+"""How many jobs are sorted in some hundredths of a second."""
 
 
 def page(

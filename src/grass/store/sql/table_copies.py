@@ -13,7 +13,7 @@ import msgspec
 from grass.store.sql.dialect import Connection, Row
 
 CHUNK = 5000
-"""So many rows are read and written at a time."""
+"""How many rows are read and written at a time."""
 
 KEYS = {
     "meta": "key",

@@ -17,9 +17,9 @@ from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 SCHEMA_VERSION = 14
 CACHE_KIB = 1024
 STEPS_UNTIMED = 10_000
-"""So many steps of SQLite pass between two looks at the clock."""
+"""How many steps of SQLite pass between two looks at the clock."""
 FIELD_NAMES_BYTES = 256
-"""By so much the body of a row may be longer than the columns that it replaces."""
+"""By how much the body of a row may be longer than the columns that it replaces."""
 EMPTY_TABLES_BYTES = 96 * 1024
 FEW_PAGES_BYTES = 256 << 10
 """For the first pages of tables and indexes, and for tables with few rows."""

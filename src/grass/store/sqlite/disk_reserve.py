@@ -18,7 +18,7 @@ from grass.store.sqlite.write_ahead_log import LOG_BYTES
 LOG_RESERVE_BYTES = 2 << 20
 """For one more commit, since a long log is copied before each."""
 DATABASE_BYTES = 4 << 20
-"""By so much the database may grow on a full disk: some ten thousand ends of jobs."""
+"""By how much the database may grow on a full disk: some ten thousand ends of jobs."""
 START_BYTES = 1 << 20
 LITTLE_BYTES = 1 << 20
 """With less than this left, a disk counts as full."""

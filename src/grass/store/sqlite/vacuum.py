@@ -8,9 +8,9 @@ without it is rewritten once, when it is opened, if little is in it.
 import sqlite3
 
 STEP_PAGES = 64
-"""So many are released at a time: some milliseconds in which no commit can begin."""
+"""How many are released at a time: some milliseconds in which no commit can begin."""
 KEPT_PAGES = 1024
-"""So many stay free for later rows."""
+"""How many stay free for later rows."""
 MOST_REWRITTEN_PAGES = 16 * 1024
 """With more in use a file is not rewritten: that would take seconds."""
 

@@ -138,7 +138,7 @@ class TaskUnits:
         return [self._started(*one) for one in self._scheduler.decide(now)]
 
     def follow(self, task: int, at_most: int) -> int | None:
-        """Return a task that takes over what another holds; at most so many do."""
+        """Return a task that takes over what another holds; at most this many do."""
         if task in self._own_taken:
             return None
         placement = self._scheduler.prefetch(task, at_most)

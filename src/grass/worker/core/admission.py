@@ -30,7 +30,7 @@ MIB = 2**20
 STEP = WHOLE // 16
 """A change of less than this, 64 MiB, is not told."""
 LASTED_S = 3.0
-"""So long less must be used before it is told."""
+"""How long less must be used before it is reported."""
 MOST_STRANGERS = 8
 """How many are named of one unit, the largest first."""
 MOST_PROCESSES = 64

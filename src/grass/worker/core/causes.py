@@ -139,7 +139,7 @@ def _memory(peak: ResourceUse | None) -> Mapping[str, int]:
 
 
 JUST_ENDED_S = 10.0
-"""A client that failed so long before a fault was heard of may have caused it."""
+"""A client that failed this long before a fault was heard of may have caused it."""
 
 
 class GpuFaults:

@@ -7,7 +7,7 @@ of the output of a program that failed is searched for these words.
 import re
 
 TAIL = 64 * 1024
-"""So many bytes at the end of an output are searched."""
+"""How many bytes at the end of an output are searched."""
 
 _NO_MEMORY = re.compile(
     rb"CUDA out of memory|HIP out of memory|CUDA error: out of memory"

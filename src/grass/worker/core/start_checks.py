@@ -21,7 +21,7 @@ from grass.worker.core.attempt_table import AttemptTable, WorkerAttempt
 from grass.worker.core.usage.samples import Sample
 
 FRESH_S = 1.0
-"""A look is used for starts for so long."""
+"""A look is used for starts for this long."""
 
 
 class StartChecks:

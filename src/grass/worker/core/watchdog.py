@@ -14,7 +14,7 @@ from grass.worker.core.usage.overruns import STOPPED, Overrun, overruns, shares
 from grass.worker.core.usage.samples import Sample
 
 PATIENCE_S = 10.0
-"""So long an attempt may use too much after it was warned, before it is stopped."""
+"""How long an attempt may use too much after the warning, before it is stopped."""
 STOP = "stop"
 GRACE_S = 15.0
 

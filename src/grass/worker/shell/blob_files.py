@@ -34,7 +34,7 @@ MOST_KEPT = 8 * 2**30
 RECENT_S = 600.0
 """A blob that was used since then is not removed: an adopted attempt may need it."""
 MOST_NOTED = 64
-"""When so many attempts are noted, and twice those that ran, others are forgotten."""
+"""When this many attempts are noted, and twice those that ran, others are forgotten."""
 
 AskForBlob = Callable[[ReadBlob], None]
 Fetched = Callable[[str, str], None]

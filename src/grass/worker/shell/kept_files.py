@@ -10,7 +10,7 @@ import os
 
 MOST_KEPT = 256
 LOOKS_KEPT = 100
-"""A file that was not read for so many looks is closed."""
+"""A file that was not read for this many looks is closed."""
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC
 _PAGE = 4096
 _SHORT_READ = 2048

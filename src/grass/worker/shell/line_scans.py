@@ -25,7 +25,7 @@ STEP_BYTES, STEP_S = 16 * 2**20, 0.5
 """How far a scan goes, and for how long."""
 MOST_MATCHES = 1_000
 TEXT = 512
-"""So many bytes of a line that matches are told."""
+"""How many bytes of a matching line are returned."""
 
 
 def scan_lines(descriptor: int, offset: int, wanted: LineScan) -> ScannedLines:

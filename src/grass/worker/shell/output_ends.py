@@ -15,9 +15,9 @@ from grass.keeper.protocol import ExitEntry
 from grass.worker.core.failure_messages import TAIL
 
 PATIENCE_S = 2.0
-"""An exit waits so long for the end of its output."""
+"""An exit waits this long for the end of its output."""
 MOST_AT_ONCE = 1000
-"""So many wait at a time; further exits are told without it.
+"""How many exits wait at a time; further ones are reported without it.
 
 All clients of MPS on a GPU, 48 at most, end at once after a fault.
 """

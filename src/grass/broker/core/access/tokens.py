@@ -39,7 +39,7 @@ from grass.model.worker import check_worker_id
 
 MOST_TOKENS = 10_000
 MOST_OF_CODE = 100
-"""So many tokens are made with one code: a leaked one must not use up all tokens."""
+"""How many tokens one code may make: a leaked one must not use up all tokens."""
 
 
 def new(state: State, call: NewToken) -> Token:

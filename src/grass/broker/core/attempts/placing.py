@@ -24,7 +24,7 @@ from grass.scheduler import Placement
 
 _NO_VIEW = View({})
 MOST_SKIPPED = 100
-"""So many numbers of a job can be in use on a worker by attempts of a lost database."""
+"""How many numbers of a job attempts of a lost database may use on a worker."""
 
 
 def place(state: State, placement: Placement, after: int | None = None) -> None:

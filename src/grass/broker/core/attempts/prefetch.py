@@ -24,7 +24,7 @@ AHEAD_S = 0.05
 FIRST_AHEAD, MOST_AHEAD = 8, 64
 """How many jobs are prefetched at first, and once they have all had their turn."""
 ENOUGH = 3
-"""With so many followers, an exit may wait to be committed together with others."""
+"""With this many followers, an exit may wait to be committed together with others."""
 GATHER_S, MOST_GATHER_S = 0.004, 0.02
 """How long exits of short jobs may gather, while followers use their units."""
 PATIENCE_S = 0.2

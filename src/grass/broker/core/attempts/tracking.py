@@ -41,7 +41,7 @@ from grass.model.worker import Worker
 
 TAKEN_BACK = "its worker was taken back by the engine"
 MOST_RETURNS = 20
-"""A worker that returns so many placements in a row is drained."""
+"""A worker that returns this many placements in a row is drained."""
 
 
 def live(state: State, name: str) -> tuple[Job, Attempt] | None:
@@ -106,7 +106,7 @@ def overran(state: State, worker: str, message: Overran) -> None:
 
 
 def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
-    """Mark an attempt as running, for so long already, unless it is.
+    """Mark an attempt as running, for this long already, unless it is.
 
     The time of its start is counted back on the broker's clock, not before placement.
     """

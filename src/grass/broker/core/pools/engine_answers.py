@@ -13,7 +13,7 @@ from grass.broker.core.pools.pool_memory import CancelPilots, PoolMemory
 from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState
 
 UNLISTED_US = 120 * 1_000_000
-"""So long the engine must not list a pilot before it is taken for gone."""
+"""How long the engine must not have listed a pilot before it is taken for gone."""
 NO_START = "the engine's job ended before its worker came"
 
 

@@ -13,7 +13,7 @@ from grass.model.pools import Pilot, PilotStage, Pool
 
 _SECOND_US = 1_000_000
 SPARE_S = 60.0
-"""So long before its time is up a worker gets no job any more."""
+"""How long before its time is up a worker gets no more jobs."""
 
 
 def came(

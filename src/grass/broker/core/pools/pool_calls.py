@@ -24,7 +24,7 @@ from grass.model.resources import check_name
 
 MOST_WORKERS = 10_000
 MOST_CHECKED = 10
-"""Of so many different jobs of a call an engine is asked whether it can start them."""
+"""For how many different jobs of a call an engine is asked first."""
 
 
 def add(state: State, call: AddPool) -> Done:

@@ -29,7 +29,7 @@ from grass.scheduler.pilot_terms import PilotTerms
 _MARK_DIGITS = 24
 _SECOND_US = 1_000_000
 TOKEN_REST_US = 600 * _SECOND_US
-"""So long a pilot's token counts after the engine has ended it."""
+"""How long a pilot's token is valid after the engine has ended the pilot."""
 _TOKEN = "pilot-"  # noqa: S105 -- the beginning of its name
 
 
@@ -160,7 +160,7 @@ def ask(state: State) -> None:
 
 
 def ask_by_hand(state: State, pool: Pool, count: int) -> None:
-    """Ask for so many pilots because a person wants them."""
+    """Ask for this many pilots because a person wants them."""
     marks = [_mark(state, pool, number) for number in range(count)]
     asking.ask_by_hand(state.pools, pool, marks, state.now_us)
     pool.made += count

@@ -16,11 +16,11 @@ from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, PilotSize, Pool, PoolMode
 
 LONG_S = 600.0
-"""In mode `auto` jobs that may take so long get a pilot of their own."""
+"""In mode `auto` jobs that may take this long get a pilot of their own."""
 START_S = 120.0
-"""So much longer than its job a pilot may run, to come and to report the end."""
+"""How much longer than its job a pilot may run, to connect and to report the end."""
 REPORT_S = 5.0
-"""So long before its end a pilot must be done with its jobs."""
+"""How long before its end a pilot must be done with its jobs."""
 
 
 def has_own_pilot(pool: Pool, spec: Spec) -> bool:

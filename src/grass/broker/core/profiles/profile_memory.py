@@ -9,7 +9,7 @@ from grass.model.amounts import LARGEST
 from grass.model.usage.profiles import MOST_SAMPLES, MeasuredRun, Profile
 
 ENOUGH_FAILURES = 2
-"""After so many in a row jobs do not wait any more for a profile of the type."""
+"""After this many in a row jobs no longer wait for a profile of the type."""
 WHOLE_DEVICE = LARGEST
 """The amount of a type that could not be measured: a GPU each, without waiting."""
 

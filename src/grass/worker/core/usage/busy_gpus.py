@@ -13,9 +13,9 @@ from grass.model.amount_text import WHOLE
 
 WINDOW_S = 10.0
 FIRST_S = 1.0
-"""For so long the first look counts."""
+"""For how long the first look counts."""
 CALM_TENTHS = 9
-"""A busy GPU is busy until its utilization is below so many tenths of the bar."""
+"""A busy GPU is busy until its utilization is below this many tenths of the bar."""
 
 
 class _Load:

@@ -20,7 +20,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 SPANS = ((10 * MINUTE, 0.0), (HOUR, 10.0), (DAY, MINUTE), (float("inf"), 10 * MINUTE))
 """Up to which age points span how many seconds; of a very long job even more."""
 MOST_OLD = 1_500
-"""So many points at most are older than a day."""
+"""The most points that are older than a day."""
 
 _Gpu = tuple[int | None, float | None]
 

@@ -12,7 +12,7 @@ from grass.model.usage.attempt_usage import (
 from grass.worker.core.usage.samples import AttemptUse
 
 YOUNG_S = 10.0
-"""So long an attempt is looked at often: most of its memory is taken then."""
+"""How long an attempt is sampled often: it takes most of its memory then."""
 RATE_S = 0.95
 """Processor use is the mean of at least so long."""
 

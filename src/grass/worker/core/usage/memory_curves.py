@@ -14,11 +14,11 @@ import msgspec
 MIB = 2**20
 FLAT_S = 10.0
 FLAT_TIMES = 3
-"""Flat is what has not grown for so many times the time to its peak."""
+"""Flat is what has not grown for this many times the time to its peak."""
 FLAT_UNSEEN_S = 60.0
 """The same for an attempt that was not measured from its beginning."""
 LONGEST_S = 600.0
-"""After so long jobs of its type do not wait any more for it to become flat."""
+"""After this time jobs of its type no longer wait for it to become flat."""
 LEAST_STEP = 32 * MIB
 STEP_PART = 100
 """Memory has grown if it did by more than this part, a hundredth."""

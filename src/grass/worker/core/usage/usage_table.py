@@ -45,11 +45,11 @@ FIRST_LOOK_S = 0.3
 ALL_SHARE = 0.001
 """Which part of a core looking at the processes of all attempts may take."""
 MOST_LOOK_S = 5.0
-"""So often the processes of all attempts are looked at, however many they are."""
+"""How often the processes of all attempts are sampled, however many they are."""
 WATCHED_S = 10.0
-"""For so long after a question a client is taken to watch."""
+"""For how long after a question a client is taken to watch."""
 AFTER_END_S = 5.0
-"""For so long GPUs are looked at every second after an attempt on one has ended."""
+"""For how long GPUs are looked at every second after an attempt on one has ended."""
 OUT_OF_MEMORY_S = 2.0
 """An exit so soon after the kernel killed a process may be of that process."""
 _EARLY_S = 0.02
@@ -147,7 +147,7 @@ class UsageTable:
         )
 
     def took(self, count: int, cost_s: float) -> None:
-        """Note what it cost to look at so many attempts: many are looked at less."""
+        """Note what it cost to look at this many attempts: many are looked at less."""
         all_s = cost_s * len(self._processes) / max(1, count)
         self._all_every_s = min(max(LOOK_S, all_s / ALL_SHARE), MOST_LOOK_S)
 

@@ -30,7 +30,7 @@ log = EventLog(__name__)
 WRITE_S = 5.0
 """How often histories are written, once their attempts are not young any more."""
 MOST_RECOVERED = 64
-"""Of so many exits that were not reported the history is read, before they are."""
+"""For how many unreported exits the history is read before they are reported."""
 AFTER_DEFECT_S = 10.0
 
 
