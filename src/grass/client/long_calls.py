@@ -188,9 +188,15 @@ def wait_for_result(
     """Return the result of a task once it has ended, or raise when the time is up."""
 
     def wait(own: Client, limit: TimeLimit) -> tuple[dict[str, str], bytearray]:
-        return own.repeat(
-            lambda: _result(own, job, limit.left_s()), limit.left_s() or 0.0
-        )
+        try:
+            return own.repeat(
+                lambda: _result(own, job, limit.left_s()), limit.left_s() or 0.0
+            )
+        except TimedOut:
+            # The daemon was told what was left of the time, not all of it.
+            raise TimedOut(
+                f"job {job} has not ended within {timeout_s or 0:g} s"
+            ) from None
 
     return _limited(client, timeout_s, wait)
 

@@ -64,7 +64,7 @@ class Calls:
         else:
             pieces, outcome = _success(task, value)
         if sum(memoryview(piece).nbytes for piece in pieces) <= task.most_told:
-            return outcome._replace(told=b"".join(pieces))
+            return Outcome(outcome.code, outcome.reason, b"".join(pieces))
         return written(task, pieces, outcome)
 
     def _value(self, task: LineTask) -> Any:  # noqa: ANN401 -- of any type
