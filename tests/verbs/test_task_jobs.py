@@ -101,6 +101,25 @@ def test_the_members_of_a_map_return_in_order(
         jobs.result()
 
 
+def test_results_are_read_in_parts_once_all_have_ended(
+    desk: GrassHome, gate: Fifo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_jobs, "_TOGETHER", 2)
+    path = str(gate)
+
+    def member(number: int) -> int:
+        if number == 4:
+            with open(path) as file:
+                file.readline()
+        return 2 * number
+
+    jobs = grass.map(member, range(5))
+    with pytest.raises(TimedOut, match=r"\d of 5 jobs are unfinished"):
+        jobs.results(0.1)
+    gate.tell()
+    assert jobs.results(PATIENCE_S) == [0, 2, 4, 6, 8]
+
+
 def test_large_arguments_and_results_come_through(desk: GrassHome) -> None:
     data = bytearray(os.urandom(3_000_000))
     jobs = [grass.enqueue(bytes.__len__, bytes(data)), grass.enqueue(bytes, data)]

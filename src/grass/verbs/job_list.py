@@ -99,8 +99,7 @@ class Jobs(Selected, Sequence[Job]):
         if not self._jobs:
             return []
         with self._caller() as client:
-            client.wait(self.selectors, seconds_of(timeout))
-            return list(read_results(client, self.ids))
+            return list(read_results(client, self.ids, seconds_of(timeout)))
 
     def _read_from(self, job: Job) -> None:
         """Read a job and those that follow it, if nothing is known of them yet."""

@@ -10,9 +10,19 @@ from __future__ import annotations
 import inspect
 import sys
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from grass.errors import MissingBlob, NoResult, NotFound, Refused, TooLarge, UsageError
+from grass.client.id_ranges import as_ranges
+from grass.errors import (
+    MissingBlob,
+    NoResult,
+    NotFound,
+    Refused,
+    TimedOut,
+    TooLarge,
+    UsageError,
+)
 from grass.tasks.errors import TaskLost
 from grass.tasks.neighbours import with_neighbours
 from grass.tasks.task import name_of
@@ -167,14 +177,28 @@ def read_result(client: Client, job: int, timeout_s: float | None = None) -> Any
     return unpacked(content, job)
 
 
-def read_results(client: Client, jobs: Sequence[int]) -> Iterator[Any]:
-    """Yield what ended tasks returned, in order; raise what the first raised."""
+def read_results(
+    client: Client, jobs: Sequence[int], timeout_s: float | None
+) -> Iterator[Any]:
+    """Yield what tasks returned, in order, once all have ended.
+
+    Raises what the first raised. Small results are read while later tasks run: nobody
+    would use the other cores if all were read at the end.
+    """
+    until_s = None if timeout_s is None else monotonic() + timeout_s
+    small: dict[int, tuple[bool, bytes]] = {}
     for begin in range(0, len(jobs), _TOGETHER):
         some = jobs[begin : begin + _TOGETHER]
-        small = client.small_results(some)
-        for job in some:
-            is_own, content = small.pop(job, (False, b""))
-            yield unpacked(content, job) if is_own else read_result(client, job)
+        left_s = None if until_s is None else max(0.0, until_s - monotonic())
+        try:
+            client.wait(as_ranges(some), left_s)
+        except TimedOut:
+            # It names how many of all have not ended.
+            client.wait(as_ranges(jobs), 0.0)
+        small |= client.small_results(some)
+    for job in jobs:
+        is_own, content = small.pop(job, (False, b""))
+        yield unpacked(content, job) if is_own else read_result(client, job)
 
 
 def _lost(client: Client, job: int) -> TaskLost | None:
