@@ -12,6 +12,8 @@ from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.runners import HANDED_ON_S, IDLE_S
 from grass.keeper.protocol import (
     ExitEntry,
+    ForgetVerb,
+    ForgottenEntry,
     ForkedEntry,
     SpawningEntry,
     StopVerb,
@@ -206,3 +208,33 @@ def test_a_runner_in_whose_cgroup_memory_was_short_is_not_kept(keeper: Keeper) -
     assert keeper.hung_up == [pid]
     assert of(told, effects.Survey)
     assert not of(told, effects.Publish)
+
+
+def test_no_runner_is_kept_while_exits_cannot_be_recorded(keeper: Keeper) -> None:
+    # A successor would take it for one that still runs its task.
+    first = keeper.start("a")
+    second = keeper.start("b")
+    keeper.answer("a", first)
+    keeper.step(events.Flushed("no space left on device"))
+    assert keeper.hung_up == [first]
+    keeper.step(events.Answered(second, 0, None, 5))
+    assert keeper.hung_up == [first, second]
+    keeper.step(events.Flushed(None))
+    third = keeper.start("c")
+    keeper.answer("c", third)
+    assert keeper.hung_up == [first, second]
+
+
+def test_an_exit_that_is_stored_before_a_found_runner_leaves_is_forgotten() -> None:
+    before = Keeper()
+    before.start("a")
+    entries = before.core.snapshot()
+    core = KeeperCore(1, "boot")
+    core.step(events.Restored(entries), 1.0)
+    core.step(events.Opened(7), 1.0)
+    core.step(events.Spawned("a", 100, 5, 1_000_000, 0, 0), 1.0)
+    core.step(asked(ForgetVerb(["a"])), 1.0)
+    core.step(events.AdoptedEnded("a", 0, 2_000_000), 2.0)
+    wanted = core.step(events.Surveyed("a", empty=True, output_bytes=0), 2.0)
+    assert effects.Record(ForgottenEntry(["a"])) in wanted
+    assert core.empty

@@ -56,6 +56,7 @@ class KeeperAttempt:
         "cgroup",
         "code",
         "exited_at",
+        "forgotten",
         "found",
         "id",
         "looks",
@@ -109,6 +110,8 @@ class KeeperAttempt:
         self.output_bytes = 0
         self.rusage: Usage | None = None
         self.result = ""
+        self.forgotten = False
+        """Whether its exit is stored already, as an earlier keeper told it."""
 
     @property
     def is_guest(self) -> bool:

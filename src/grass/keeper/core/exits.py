@@ -14,6 +14,7 @@ from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
 from grass.keeper.core.running import SIGCONT, SIGTERM
 from grass.keeper.exit_reasons import MEMORY_LIMIT
+from grass.keeper.protocol import ForgottenEntry
 
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
@@ -171,6 +172,8 @@ class Exits:
         self.unsynced.add(attempt.id)
         self._runners.finished(attempt.id, now)
         self._starts.start_followers(attempt.id)
+        if attempt.forgotten and self.forget(attempt.id):
+            self._state.want(effects.Record(ForgottenEntry([attempt.id])))
 
     def _cancel_timers(self, attempt: KeeperAttempt) -> None:
         self._state.timers.cancel_all(_PURPOSES, attempt.id)
@@ -206,6 +209,10 @@ class Exits:
     def forget(self, id: str) -> bool:
         """Drop an exit that the broker has stored; others are left alone."""
         attempt = self._state.attempts.get(id)
+        if attempt is not None and attempt.is_live and attempt.spawning.runner:
+            # Its exit was told by a keeper before this one, which could not record it:
+            # what was found is a runner that leaves.
+            attempt.forgotten = True
         if attempt is None or attempt.state != "exited":
             return False
         del self._state.attempts[id]

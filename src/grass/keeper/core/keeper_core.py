@@ -297,9 +297,11 @@ class KeeperCore:
                 self.start_failures.probe()
 
     def _flushed(self, event: events.Flushed, now: float) -> None:
+        self.runners.records_work = event.reason is None
         if event.reason is None:
             self.start_failures.worked(RECORDS, now)
         else:
+            self.runners.dismiss_idle()
             self.start_failures.failed(RECORDS, event.reason, now)
 
     def _probed(self, event: events.Probed, now: float) -> None:

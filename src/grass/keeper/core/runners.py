@@ -65,6 +65,9 @@ class Runners:
         self._idle: deque[Runner] = deque()
         """In the order in which they became idle."""
         self.most_idle = MOST_IDLE
+        self.records_work = True
+        """Whether exits can be recorded. A successor that does not know of an exit
+        takes a runner that is there still for one that runs its task."""
 
     def begin(self, start: StartVerb, attempt: KeeperAttempt) -> None:
         """Choose the runner of a task that is to begin: an idle one, or a new one."""
@@ -119,6 +122,8 @@ class Runners:
         """
         runner = self._busy.get(attempt.id)
         if runner is None or attempt.suspended or attempt.stop_plan is not None:
+            return False
+        if not self.records_work:
             return False
         return runner.keep or runner.key == follower
 
