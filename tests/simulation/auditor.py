@@ -54,6 +54,8 @@ class Auditor:
         """Blobs of which the broker's disk has given a wrong piece."""
         self.in_doubt: set[str] = set()
         """Attempts whose keeper died between their record and their start."""
+        self.unrecorded: set[str] = set()
+        """Those whose keeper was killed while it could not record anything."""
         self._unclear_at: dict[str, int] = {}
         """When a machine last had a fault that may lose an exit code."""
         self._apart_at: dict[str, int] = {}
@@ -360,10 +362,13 @@ class Auditor:
 
     def _check_reason(self, attempt: Attempt, name: str, run: Run) -> None:
         """A stopped attempt has a reason: its time limit, or the broker's."""
-        causes = set(self._stops.get(name, ()))
+        causes: set[str | None] = set(self._stops.get(name, ()))
         if run.main.start.time_limit is not None:
             causes.add(TIME_LIMIT)
         causes |= {f"gpu {unit}: {LOST}" for unit in run.allocation.get("vram", ())}
+        if name in self.unrecorded:
+            # Nobody knows any more that it was stopped.
+            causes.add(None)
         if attempt.reason not in causes and (run.was_stopped or attempt.reason):
             raise Violation(f"{name} was stopped, recorded reason: {attempt.reason}")
 

@@ -71,7 +71,8 @@ def check_worker(machine: Machine, witness: Witness) -> None:
 
     A new daemon counts an attempt with what its keeper remembers of its start, which
     is too much if it gave a part back since. Others may have that part. The broker says
-    so in its answer to the hello, before it sends any start.
+    so in its answer to the hello, before it sends any start. A keeper whose predecessor
+    could not record an exit takes the runner, which leaves, for one that runs.
     """
     worker = machine.worker
     if worker is None:
@@ -81,6 +82,8 @@ def check_worker(machine: Machine, witness: Witness) -> None:
     if not allocated:
         return
     excused = _NOTHING if worker.welcomed else _given_up(table, witness)
+    if machine.missed_exits:
+        excused = excused + _over(table, witness)
     for (kind, unit), amount in allocated.items():
         most = machine.capacity.get(kind, {}).get(unit, 0) + excused[kind, unit]
         if not 0 < amount <= most:
@@ -96,6 +99,17 @@ def _given_up(table: AttemptTable, witness: Witness) -> Counter[tuple[str, str]]
         for kind, amounts in counted.items():
             for unit, amount in amounts.items():
                 surplus[kind, unit] += amount - keeps.get(kind, {}).get(unit, 0)
+    return surplus
+
+
+def _over(table: AttemptTable, witness: Witness) -> Counter[tuple[str, str]]:
+    """Count what attempts are counted with that are over."""
+    surplus = Counter[tuple[str, str]]()
+    for name, counted in table.reserved().items():
+        run = witness.runs.get(name)
+        if run is not None and run.over:
+            for kind, amounts in counted.items():
+                surplus.update({(kind, unit): n for unit, n in amounts.items()})
     return surplus
 
 

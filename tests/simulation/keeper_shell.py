@@ -15,6 +15,7 @@ from typing import Any, cast
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import attempts_of
+from grass.keeper.core.deadlines import PAUSES_S
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.lease import LONGEST_SLEEP_S
 from grass.keeper.core.turn import KeeperTurn
@@ -393,6 +394,8 @@ class SimKeeper:
         synced = set(attempts_of(self._records.entries[: self._records.synced]))
         for name in self._records.exits():
             since = max(self._exited_at.get(name, 0), self._hindered_at)
+            if self._behind:
+                since += int(PAUSES_S[-1] * SECOND)
             if name not in synced and self._host.now > since + MOST_UNSYNCED_US:
                 raise Violation(f"the exit of {name} is not synced")
 

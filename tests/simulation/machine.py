@@ -68,6 +68,8 @@ class Machine:
         self.gpus = SimGpus(self.host, memory, self.processes)
         self.blobs: dict[str, bytes] = {}
         """Those that were fetched since it was started."""
+        self.missed_exits = False
+        """Whether a keeper was killed while exits could not be recorded."""
         self.worker: SimWorker | None = None
         self.keeper: SimKeeper | None = None
         self.link: Link | None = None
@@ -190,8 +192,11 @@ class Machine:
             self.host.note("KILL keeper")
             self._auditor.unclear(self.host)
             keeper, self.keeper = self.keeper, None
+            self.missed_exits |= self.records.full
             keeper.end()
             known = keeper.core.attempts.values()
+            if self.records.full:
+                self._auditor.unrecorded |= {one.id for one in known}
             self._auditor.in_doubt |= {
                 one.id for one in known if one.state == "starting"
             }

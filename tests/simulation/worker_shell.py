@@ -167,10 +167,15 @@ class SimWorker:
                 raise Violation(f"{start.id} starts by an old look at its devices")
             for unit in units:
                 withheld = told.units["vram"][unit]
-                if self.core._table.units.missing(unit, withheld):
+                if self.core._table.units.missing(unit, withheld - self._held(unit)):
                     raise Violation(f"{start.id} starts without its memory")
                 if unit in told.faults:
                     raise Violation(f"{start.id} starts on a faulty gpu")
+
+    def _held(self, unit: str) -> int:
+        """Count the memory of starts that are held and came after those that go."""
+        held = [one for one in self.core._table.attempts.values() if one.unchecked]
+        return sum(one.notes.allocation.get("vram", {}).get(unit, 0) for one in held)
 
     @property
     def _checks_starts(self) -> bool:
