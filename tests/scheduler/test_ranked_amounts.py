@@ -2,8 +2,8 @@
 
 import random
 
-from grass.scheduler.blocked_index import BlockedEntry, Bucket
-from grass.scheduler.ranked_amounts import Ranked, RankedAmounts
+from grass.scheduler.blocked.buckets import BlockedEntry, Bucket
+from grass.scheduler.blocked.ranked_amounts import Ranked, RankedAmounts
 from grass.scheduler.shapes import QueueGate, Shape, ShapeKey
 from grass.scheduler.worker_units import WorkerUnits
 

@@ -6,10 +6,10 @@ How it works, with the module that does it:
   order (priority, then arrival), is ever examined (`shapes`).
 - A shape is in one of three states. *Ready*: it is tried on every eligible worker in
   the next decision. *Parked*: a *gate* is closed, its queue, a limiter or its type.
-  *Blocked*: no worker has enough free; the `blocked_index` has it under the kind that
+  *Blocked*: no worker has enough free; the `BlockedIndex` has it under the kind that
   each worker lacks.
 - A release looks up the best blocked shape that fits the freed units
-  (`ranked_amounts`), so a decision costs the shapes it starts, not the jobs that wait:
+  (`blocked/`), so a decision costs the shapes it starts, not the jobs that wait:
   with a million queued it costs what it costs with a thousand (`dispatch`).
 - `placement` picks the units: tightest fit, `vram` on the units of `gpu`. Memory of a
   GPU may be looked up by the *type* of a job (`job_types`, `learned_memory`): nothing

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from grass.model.resources import GPU_KINDS, Allocation
-from grass.scheduler.blocked_index import BlockedIndex, Freed
+from grass.scheduler.blocked.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.learned_memory import closed_type, profiling_cost, uses_busy
 from grass.scheduler.pilot_terms import LateShapes

@@ -8,7 +8,7 @@ workers are kept; so who sets the terms subtracts a second at least.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from grass.scheduler.blocked_index import BlockedIndex
+from grass.scheduler.blocked.blocked_index import BlockedIndex
 from grass.scheduler.shapes import Shape, ShapeKey
 from grass.scheduler.worker_units import WorkerUnits
 

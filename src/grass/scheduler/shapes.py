@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from grass.model.resources import Policy, Request
 
 if TYPE_CHECKING:
-    from grass.scheduler.blocked_index import BlockedEntry
+    from grass.scheduler.blocked.buckets import BlockedEntry
     from grass.scheduler.job_types import JobType
     from grass.scheduler.worker_units import WorkerUnits
 

@@ -2,7 +2,7 @@
 
 The question after every release: of all items that ask for at most this much, which
 has the best order? `BlockedSet` answers it for one kind of one worker. An item is a
-blocked shape, or stands for all entries of one bucket and amount (`blocked_index`). It
+blocked shape, or stands for all entries of one bucket and amount (`buckets`). It
 is ranked by the order of its head at that time: a head can only have become worse since
 (a better one is ranked anew), so a stale rank comes up early and is then renewed.
 """
