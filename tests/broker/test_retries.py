@@ -301,3 +301,16 @@ def test_a_clock_set_back_makes_no_pause_longer_than_it_should_be(
     broker.pass_time(0)
     assert broker.job_state(other) is JobState.WAITING
     assert broker.job_state(job) is not JobState.WAITING
+
+
+def test_a_clock_set_back_right_after_a_start_makes_no_pause_longer(
+    broker: Brokerage,
+) -> None:
+    broker.now_us += DAYS
+    job = broker.enqueue(retries=1, backoff_s=100.0)
+    broker.start(job)
+    broker.exit(job, 1)
+    broker.restart()
+    broker.now_us -= DAYS
+    broker.pass_time(0)
+    assert (broker.state.jobs[job].not_before or 0) <= broker.now_us + 100 * SECOND

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.simulation.planting import bugs, hunt
-from tests.simulation.runner import run_brokers_seed
+from tests.simulation.runner import kept_seeds, run_brokers_seed
 
 SEEDS, CHUNK = 1000, 50
 FEW = {
@@ -18,9 +18,19 @@ FEW = {
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_nothing_is_lost_or_run_twice_whoever_leads(first: int) -> None:
     for seed in range(first, first + CHUNK):
-        result = run_brokers_seed(seed)
-        if result.problem is not None:
-            pytest.fail(result.report(), pytrace=False)
+        check_passes(seed)
+
+
+@pytest.mark.parametrize("seed", kept_seeds("brokers_seeds.txt"))
+def test_a_seed_of_several_brokers_that_once_failed_passes(seed: int) -> None:
+    check_passes(seed)
+
+
+def check_passes(seed: int) -> None:
+    """Run a seed that must not fail."""
+    result = run_brokers_seed(seed)
+    if result.problem is not None:
+        pytest.fail(result.report(), pytrace=False)
 
 
 def test_a_seed_with_several_brokers_has_the_same_trace_every_time() -> None:

@@ -13,18 +13,11 @@ from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
 from grass.model.resources import Allocation
 from grass.model.usage.profiles import Profile
-from tests.simulation.runner import Result, run_seed
+from tests.simulation.runner import Result, kept_seeds, run_seed
 from tests.simulation.witness import Witness
 
 SEEDS, CHUNK = 150, 5
 FEWEST_EVENTS, FEWEST_FAULTS = 300, 3
-_KEPT = Path(__file__).with_name("seeds.txt")
-
-
-def kept_seeds() -> list[int]:
-    """Read the seeds that once failed."""
-    lines = _KEPT.read_text().splitlines()
-    return [int(line.split()[0]) for line in lines if line and line[0] != "#"]
 
 
 def passed(seed: int) -> Result:
@@ -42,7 +35,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(first: int) -> None:
     assert min(result.fault_count for result in results) >= FEWEST_FAULTS
 
 
-@pytest.mark.parametrize("seed", kept_seeds())
+@pytest.mark.parametrize("seed", kept_seeds("seeds.txt"))
 def test_a_seed_that_once_failed_passes(seed: int) -> None:
     passed(seed)
 

@@ -116,7 +116,8 @@ class State:
 
     def _make_features(self, snapshot: Snapshot) -> None:
         self.dependencies = Dependencies(ends=dict(snapshot.dependency_ends))
-        self.start_times = StartTimes()
+        # The next time is compared with that of the load: the clock may be set back.
+        self.start_times = StartTimes(checked_us=self.now_us)
         self.arrays = Arrays(stored_fails=dict(snapshot.arrays))
         self.bulk = BulkWork()
         self.answered = AnsweredCalls(snapshot.calls, self.now_us)
