@@ -16,14 +16,14 @@ from itertools import groupby
 import anyio
 
 from grass.errors import UsageError
-from grass.model.amount_text import WHOLE
-from grass.resource import ZERO, WTime, counted, request_of
+from grass.resource import ZERO
 from grass.tasks import variables
 from grass.tasks.children.children import Children
-from grass.tasks.core.task_units import HERE, TaskRequest, TaskStart, TaskUnits
+from grass.tasks.core.task_units import HERE, TaskStart, TaskUnits
 from grass.tasks.errors import TaskLost
 from grass.tasks.progress import Progress
 from grass.tasks.task import Options, Task, check_is_function
+from grass.tasks.task_requests import NOTHING, TaskRequests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from grass.model.resources import Capacity, Request
+    from grass.model.resources import Capacity
     from grass.resource import Resource
     from grass.tasks.program_units import ProgramUnits
     from grass.tasks.task import Owner
     from grass.tasks.variables import Held
-
-_NOTHING = TaskRequest(())
-_ONE_CORE: Request = (("cpu", WHOLE),)
 
 current: ContextVar[Session | None] = ContextVar("grass_session", default=None)
 """The session that code runs in."""
@@ -66,12 +63,12 @@ class Session:
     def __init__(self, program: ProgramUnits, options: Options | None = None) -> None:
         self.options = options or Options()
         self.units = TaskUnits(program.capacity, program.own)
-        self._time = program.time
         self._count = 0
         self._inbox: list[Task] = []
         self._tasks: dict[int, Task] = {}
-        self._asks: dict[tuple[Request, int], TaskRequest] = {}
         self._children = Children(self, program)
+        find_devices = self._children.find_devices
+        self._requests = TaskRequests(self.units, find_devices, program.time)
         self._machines: dict[str, Children] = {HERE: self._children}
         """The processes for tasks: of this machine, and of each task host."""
         self.ended = 0
@@ -142,11 +139,11 @@ class Session:
     ) -> Task:
         """Have a task wait for its units; refuse one that can never have them."""
         task = Task(owner, options, function, args, more)
-        task.ask = self._ask(task, res)
+        task.ask = self._requests.of(task, res)
         check_is_function(function)
         self._count += 1
         task.number = self._count
-        if task.is_async and task.ask is _NOTHING:
+        if task.is_async and task.ask is NOTHING:
             task.start = TaskStart(task.number, {}, ZERO)
             owner.begin(task)
         else:
@@ -194,7 +191,7 @@ class Session:
         Tasks that only it could run fail.
         """
         self.units.remove_worker(name)
-        self._asks.clear()
+        self._requests.forget()
         for task in list(self._tasks.values()):
             assert task.ask is not None
             if task.start is None and not self.units.can_be_met(task.ask):
@@ -208,43 +205,9 @@ class Session:
             f" {self.units.text()}"
         )
 
-    def _ask(self, task: Task, res: Resource) -> TaskRequest:
-        request, priority = request_of(res), task.options.priority
-        if request is None:
-            return self._ask_of_parts(task, res)
-        if not request:
-            if task.is_async or "cpu" not in self.units.capacity:
-                return _NOTHING
-            # Plain functions run at the same time, so each takes a core at least.
-            request = _ONE_CORE
-        known = self._asks.get((request, priority))
-        if known is None:
-            self._children.find_devices(request)
-            known = self.units.ask_for(request, priority)
-            self._asks[request, priority] = known
-        return known
-
-    def _ask_of_parts(self, task: Task, res: Resource) -> TaskRequest:
-        limit = res.parts.get("WTime")
-        if isinstance(limit, WTime):
-            task.limit = limit
-            self._check_time(task)
-        self._children.find_devices(counted(res))
-        asked = self.units.ask(res, task.options.priority)
-        return asked if asked.request or asked.own.parts else _NOTHING
-
-    def _check_time(self, task: Task) -> None:
-        """Note how long a task may take from now; refuse it if less time is left."""
-        limit = None if task.limit is None else task.limit.known()
-        task.limit_s = None if limit is None else limit.T
-        if limit is None or self._time is None or self._time.request(limit):
-            return
-        raise TimeoutError(f"`{task.name}` needs {limit!r}: {self._time!r} is left")
-
     def check(self, res: Resource) -> None:
         """Refuse what can never be met."""
-        self._children.find_devices(counted(res))
-        self.units.ask(res)
+        self._requests.check(res)
 
     def begin(self, start: TaskStart) -> None:
         """Run a task that has its units."""
@@ -263,7 +226,7 @@ class Session:
 
     def _has_time(self, task: Task) -> bool:
         try:
-            self._check_time(task)
+            self._requests.check_time(task)
         except TimeoutError as error:
             self.drop(task)
             task.owner.failed(task, error)
