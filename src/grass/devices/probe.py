@@ -1,7 +1,8 @@
 """What a machine has: CPU cores, memory, and the GPUs that a monitor has found."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 
 from grass.devices.readings import GpuSide, GpuTopology, GpuUnit
 from grass.model.amount_text import WHOLE
@@ -30,18 +31,26 @@ def found_units(
 def allotted_units(found: FoundUnits, allotted: str) -> FoundUnits:
     """Return what an engine has given of a host: `cores,MiB,gpus`, each may be empty.
 
-    GPUs that the engine names are there, also where no library tells of them.
+    GPUs that the engine names are there, also where no library tells of them; so are
+    as many cores as it counts, where a site offers more than a host has.
     """
     cores, mib, *names = (*allotted.split(","), "")
     limited, names = dict(found), [name for name in names if name]
     if names and "gpu" not in found:
         limited["gpu"] = {name: Unit(WHOLE) for name in names}
     if cores.isdecimal():
-        limited["cpu"] = dict(list(found["cpu"].items())[: int(cores)])
+        limited["cpu"] = _counted(found["cpu"], int(cores))
     if mib.isdecimal() and int(mib):
         memory = min(int(mib) << 20, int(found["ram"]["0"].details["bytes"]))
         limited["ram"] = {"0": Unit(amount_of_bytes(memory), {"bytes": memory})}
     return limited
+
+
+def _counted(cores: Mapping[str, Unit], count: int) -> dict[str, Unit]:
+    """Return so many cores: those of the host first, then numbers that it lacks."""
+    missing = (str(number) for number in range(count) if str(number) not in cores)
+    names = islice(chain(cores, missing), count)
+    return {name: cores.get(name, Unit(WHOLE)) for name in names}
 
 
 def boot_id() -> str:

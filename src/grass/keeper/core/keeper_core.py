@@ -287,6 +287,8 @@ class KeeperCore:
                     self._due[purpose](attempt, now)
             elif purpose == "young":
                 self._running.young_are_due(now)
+            elif purpose == "enclose":
+                self._running.enclosing_is_due(now)
             elif purpose == "runners":
                 self.runners.idle_are_due(now)
             elif purpose == "first daemon":

@@ -26,9 +26,15 @@ if TYPE_CHECKING:
     from grass.keeper.core.runners import Runners
 
 SIGTERM, SIGCONT, SIGSTOP = 15, 18, 19
-# A younger job gets neither a cgroup nor output checks: most jobs never need them.
+# The limits of a younger job are not watched: most jobs never need that.
 YOUNG_S = 0.1
+ENCLOSE_S = 0.2
+"""A job that is not young any more gets a cgroup after so long. That takes some ten
+milliseconds, as all processes of the machine are looked at."""
 OUTPUT_BYTES_PER_S = 1 << 30
+
+Waiting = deque[tuple[float, str]]
+"""When something is due for attempts, the earliest first."""
 
 
 class RunningAttempts:
@@ -37,7 +43,8 @@ class RunningAttempts:
     def __init__(self, state: KeeperState, runners: Runners) -> None:
         self._state = state
         self._runners = runners
-        self._young: deque[tuple[float, str]] = deque()
+        self._young: Waiting = deque()
+        self._loose: Waiting = deque()
 
     def forked(self, event: events.Forked, now: float) -> None:
         """Note a child that prepares the start."""
@@ -62,9 +69,7 @@ class RunningAttempts:
             # What it allocates before is not counted. A runner is moved once for all
             # of its attempts, most of which are young.
             self._enclose(attempt)
-        self._young.append((now + YOUNG_S, event.id))
-        if len(self._young) == 1:
-            state.timers.set("young", "", now + YOUNG_S)
+        self._await(self._young, "young", now + YOUNG_S, event.id)
         limit = limits.time_limit
         if limit is not None and limit <= YOUNG_S:
             state.timers.set("time limit", event.id, now + limit)
@@ -82,25 +87,39 @@ class RunningAttempts:
             self.kill(attempt, now)
 
     def young_are_due(self, now: float) -> None:
-        """Give those that still run a cgroup, and begin to watch their limits."""
-        young = self._young
-        while young:
-            due, id = young[0]
+        """Begin to watch the limits of those that still run."""
+        for attempt in self._taken(self._young, "young", now):
+            if attempt.spawning.runner:
+                self._state.want(effects.NameOutput(attempt.id))
+            if attempt.cgroup is None:
+                self._await(self._loose, "enclose", now + ENCLOSE_S, attempt.id)
+            self.watch_limits(attempt, now)
+
+    def enclosing_is_due(self, now: float) -> None:
+        """Give those that still run a cgroup."""
+        for attempt in self._taken(self._loose, "enclose", now):
+            self._enclose(attempt)
+
+    def _await(self, waiting: Waiting, purpose: str, due: float, id: str) -> None:
+        waiting.append((due, id))
+        if len(waiting) == 1:
+            self._state.timers.set(purpose, "", due)
+
+    def _taken(self, waiting: Waiting, purpose: str, now: float) -> list[KeeperAttempt]:
+        """Take out those whose time has come, and return which of them still run."""
+        taken = []
+        while waiting:
+            due, id = waiting[0]
             attempt = self._state.attempts.get(id)
             if attempt is not None and attempt.state == "running":
                 if due > now:
                     # Those that have ended before are passed over: a timer for each
                     # would cost more than a short task itself.
-                    self._state.timers.set("young", "", due)
-                    return
-                self._is_grown(attempt, now)
-            young.popleft()
-
-    def _is_grown(self, attempt: KeeperAttempt, now: float) -> None:
-        self._enclose(attempt)
-        if attempt.spawning.runner:
-            self._state.want(effects.NameOutput(attempt.id))
-        self.watch_limits(attempt, now)
+                    self._state.timers.set(purpose, "", due)
+                    break
+                taken.append(attempt)
+            waiting.popleft()
+        return taken
 
     def _enclose(self, attempt: KeeperAttempt) -> None:
         limits = attempt.spawning

@@ -1,8 +1,8 @@
 """Prefetch: very short jobs are sent to a worker before units are free for them.
 
 Between the end of a job and the next start are a commit and four context switches, some
-two milliseconds: nothing for a training run, longer than `true` itself. Where jobs of a
-queue have lately been that short, the next ones are committed as starting and sent
+two milliseconds: nothing for a training run, longer than `true` itself; with workers on
+other machines it is ten times that. Where jobs of a queue have lately been short, the next ones are committed as starting and sent
 ahead; the keeper starts each when its predecessor has ended, on the same units.
 
 The scheduler prefetches only while a single shape waits, so no job is overtaken. A job
@@ -17,7 +17,7 @@ from grass.link.messages import Recall
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 
-SHORT_S = 0.05
+SHORT_S = 0.15
 """Jobs that run longer than this on average are not prefetched."""
 AHEAD_S = 0.05
 """How much work is prefetched behind each running job."""
@@ -27,7 +27,8 @@ ENOUGH = 3
 """With this many followers, an exit may wait to be committed together with others."""
 GATHER_S, MOST_GATHER_S = 0.004, 0.02
 """How long exits of short jobs may gather, while followers use their units."""
-PATIENCE_S = 0.2
+PATIENCE_S = 0.3
+"""So long a prefetched job waits for its turn: twice as long as a short job takes."""
 _WEIGHT = 0.2
 """How much the last run counts in the average."""
 _MORE = 0.5
