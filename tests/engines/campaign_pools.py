@@ -10,7 +10,7 @@ import pytest
 from tests.engines.pool_home import Ledger, pilots, slurm_home, slurm_jobs
 from tests.support.homes import GrassHome
 from tests.support.patience import until
-from tests.support.processes import processes_with
+from tests.support.processes import alive, processes_with
 from tests.support.slurm import SlurmCluster
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
@@ -93,6 +93,25 @@ def test_a_worker_cut_off_for_longer_than_its_lease_runs_nothing_twice(
     assert home.client.job(job)["state"] == "succeeded"
 
 
+def test_nothing_stays_of_a_pilot_that_is_killed(
+    home: GrassHome, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=2")
+    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(8))
+    until(lambda: ledger.counts("began"), "the job does not start")
+    mark = str(folder).encode()
+    daemons = [pid for pid in processes_with(mark) if _is_daemon(pid)]
+    (pilot,) = [pid for pid in processes_with(mark) if _runs(pid, b"pilot.py")]
+    keepers = [pid for one in daemons for pid in _keepers_of(one)]
+    assert keepers
+    os.kill(pilot, signal.SIGKILL)
+    until(lambda: not any(map(alive, daemons)), "its daemon stays")
+    finish(home, [job])
+    assert ledger.counts("began")[job] <= 2
+    assert ledger.counts("ended")[job] >= 1
+    until(lambda: not any(map(alive, keepers)), "its keeper stays", within_s=LONG_S)
+
+
 def test_a_node_whose_slurmd_is_killed_runs_nothing_twice(
     home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
 ) -> None:
@@ -120,5 +139,15 @@ def test_a_pilot_out_of_time_loses_no_job_that_has_a_limit(
 
 
 def _is_daemon(pid: int) -> bool:
+    return _runs(pid, b"daemon")
+
+
+def _runs(pid: int, word: bytes) -> bool:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    return b"daemon" in words
+    return any(one.rpartition(b"/")[2] == word for one in words)
+
+
+def _keepers_of(daemon: int) -> list[int]:
+    variables = Path(f"/proc/{daemon}/environ").read_bytes().split(b"\0")
+    (home,) = [one[11:] for one in variables if one.startswith(b"GRASS_HOME=")]
+    return [pid for pid in processes_with(home + b"/keeper") if _runs(pid, b"keeper")]

@@ -119,6 +119,19 @@ def test_options_that_a_site_refuses_can_be_left_out(
     assert do(Slurm(commands, omitted=["--gres"]).check(request))
 
 
+@pytest.mark.parametrize(
+    ("gpus", "asked"), [(0, []), (1, ["--gres=gpu:a100:1"]), (2, ["--gres=gpu:a100:2"])]
+)
+def test_a_type_of_gpus_goes_with_as_many_as_are_needed(
+    folder: Path, gpus: int, asked: list[str]
+) -> None:
+    options = ("--partition=gpu", "--gres=gpu:a100:4", "--gres=shard:2")
+    request = replace(wanted(folder), gpus=gpus, options=options)
+    words = Slurm(EngineCommands()).preview(request).splitlines()[1].split()
+    assert [word for word in words if word.startswith("--gres=gpu:a100")] == asked
+    assert "--gres=shard:2" in words
+
+
 def test_a_pilot_sees_only_the_gpu_that_it_was_given(
     slurm_cluster: SlurmCluster, folder: Path
 ) -> None:

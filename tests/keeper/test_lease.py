@@ -110,6 +110,31 @@ def test_an_end_by_the_lease_says_so() -> None:
     assert (exit.entry.reason, exit.entry.signal) == (REASON, 15)
 
 
+@pytest.mark.parametrize("is_lent", [False, True])
+def test_only_a_lent_keeper_leaves_with_an_exit_that_nobody_takes(
+    is_lent: bool,
+) -> None:
+    core = leased(40.0)
+    core.is_lent = is_lent
+    core.step(events.Closed(7), 10.0)
+    core.step(ended(), 20.0)
+    wanted = core.step(events.Surveyed("a", True, 0), 20.0)
+    # Its daemon may be there again before the lease is over.
+    assert not of(wanted, effects.Exit)
+    wanted = core.step(events.TimerTick(), 40.0)
+    assert bool(of(wanted, effects.Exit)) is is_lent
+
+
+def test_a_lent_keeper_stays_while_a_daemon_or_a_job_is_there() -> None:
+    core = leased(40.0)
+    core.is_lent = True
+    assert not of(core.step(events.TimerTick(), 40.0), effects.Exit)
+    assert not of(core.step(events.Closed(7), 41.0), effects.Exit)
+    core.step(ended(status=15), 42.0)
+    wanted = core.step(events.Surveyed("a", True, 0), 42.0)
+    assert of(wanted, effects.Exit)
+
+
 def test_a_job_whose_main_process_was_done_keeps_its_code() -> None:
     core = leased(40.0)
     core.step(ended(), 39.0)

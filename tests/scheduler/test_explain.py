@@ -181,6 +181,18 @@ def test_a_queue_whose_workers_have_not_come_accepts_anything(lab: Lab) -> None:
     assert lab.scheduler.never_fits("default", request, worker="other") is None
 
 
+def test_a_worker_that_is_of_no_pool_is_said_to_be_so(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1}")
+    lab.worker("p", "{cpu:1}", "pool-uni")
+    lab.enqueue("{cpu:1}", labels=("pool-uni",))
+    job = lab.enqueue("{cpu:1}", labels=("pool-uni", "fast"))
+    told = lab.explain(job).feasibility()
+    assert [one.why for one in told] == [
+        "does not have `fast`",
+        "is not of pool `uni` and does not have `fast`",
+    ]
+
+
 def test_a_label_that_no_worker_has_is_named(lab: Lab) -> None:
     lab.worker("w", "{cpu:1}", "slow")
     labels = frozenset({"near", "fast"})

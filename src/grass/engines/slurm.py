@@ -24,6 +24,7 @@ from grass.model.pools import PilotReport, PilotState
 _FORMAT = "%i|%T|%P|%N|%S|%k|%r"
 """The reason last: a site's own plugin may put anything into it."""
 _FIELDS = 7
+_TYPED = "--gres=gpu:"
 _NOT_SAID = frozenset({"", "(null)", "N/A", "None", "NONE"})
 _UNASKED = (
     "Socket timed out",
@@ -147,6 +148,7 @@ class Slurm:
         }
         if request.memory_mib is not None:
             options["--mem"] = f"{request.memory_mib}M"
+        own = [_sized(one, request.gpus) for one in request.options]
         if request.gpus:
             options["--gres"] = f"gpu:{request.gpus}"
         kept = {
@@ -154,7 +156,14 @@ class Slurm:
         }
         words = [f"{name}={value}" for name, value in kept.items()]
         # The last of two equal options counts, so the site's own come later.
-        return [*words, *request.options, "--no-requeue"]
+        return [*words, *filter(None, own), "--no-requeue"]
+
+
+def _sized(option: str, gpus: int) -> str:
+    """Return a site's option, with so many GPUs if it names their type; "": none."""
+    if not (option.startswith(_TYPED) and option.count(":") > 1):
+        return option
+    return f"{option.rpartition(':')[0]}:{gpus}" if gpus else ""
 
 
 def _script(request: PilotRequest) -> str:

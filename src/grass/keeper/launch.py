@@ -51,6 +51,7 @@ def start_keeper(directory: str, log_format: str = "text") -> None:
     """
     command = [sys.executable, "-I", "-S", _MAIN, directory, "--detach"]
     command += [] if log_format == "text" else [f"--log-format={log_format}"]
+    command += ["--lent"] if LENT in os.environ else []
     deadline = time.monotonic() + _START_S
     scope = _scope_prefix()
     answer = _run([*scope, *command], directory, deadline) if scope else b""

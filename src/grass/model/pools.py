@@ -1,5 +1,6 @@
 """Pools and pilots: workers that somebody else's scheduler starts for us."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
@@ -8,10 +9,21 @@ from grass.model.amount_text import WHOLE
 from grass.model.command_templates import CommandTemplate
 from grass.model.resources import Capacity
 
+_LABEL = "pool-"
+
 
 def pool_label(name: str) -> str:
     """Return the label of a pool's workers, which jobs of the pool ask for."""
-    return f"pool-{name}"
+    return _LABEL + name
+
+
+def lacking_text(labels: Sequence[str]) -> str:
+    """Say of a worker that it has none of these labels."""
+    pools = [one.removeprefix(_LABEL) for one in labels if one.startswith(_LABEL)]
+    plain = [f"`{one}`" for one in labels if not one.startswith(_LABEL)]
+    parts = [f"is not of pool `{name}`" for name in pools]
+    parts += [f"does not have {', '.join(plain)}"] if plain else []
+    return " and ".join(parts)
 
 
 class PilotState(StrEnum):

@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,11 @@ GRACE_S = 20.0
 """How long jobs have to end when the engine ends this one; Slurm usually gives 30 s."""
 _ADOPT = 36
 """PR_SET_CHILD_SUBREAPER of `prctl`."""
-_LOOK_S = 2
+_PARENT_ENDS = 1
+"""PR_SET_PDEATHSIG of `prctl`."""
+_LOOK_S = 2.0
+_KILL_S = 0.2
+"""So soon a process that was killed is over, unless it hangs in the kernel."""
 _ASK_LIMIT_S = 5
 _CLOCK = (86400, 3600, 60, 1)
 
@@ -50,7 +55,7 @@ def main(path: str) -> int:
         _write(path + BEGAN, str(time.time() + told["time_limit_s"]))
     os.unlink(path)
     home = tempfile.mkdtemp(prefix="grass-pilot-")
-    ctypes.CDLL(None, use_errno=True).prctl(_ADOPT, 1, 0, 0, 0)
+    _prctl(_ADOPT, 1)
     try:
         _write(os.path.join(home, "brokers.json"), json.dumps(told["known"]))
         return _run(home, told, path + STOP)
@@ -71,7 +76,11 @@ def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
     if not told["gpus"]:
         # Many engines leave every GPU of a host visible to jobs that asked for none.
         environment["CUDA_VISIBLE_DEVICES"] = ""
-    with subprocess.Popen([*command, *told["words"]], env=environment) as process:
+    with subprocess.Popen(
+        [*command, *told["words"]],
+        env=environment,
+        preexec_fn=_end_with_us,  # noqa: PLW1509 -- this process has one thread
+    ) as process:
 
         def stop(number: int, _frame: FrameType | None) -> None:
             process.send_signal(number)
@@ -81,31 +90,53 @@ def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
         return _wait(process, stop_file)
 
 
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _end_with_us() -> None:
+    """Have the worker end when this process is killed; its keeper's lease does so."""
+    _prctl(_PARENT_ENDS, signal.SIGTERM)
+
+
 def _wait(process: "subprocess.Popen[bytes]", stop_file: str) -> int:
     """Wait for the worker; end it when its broker says so.
 
-    An engine that has lost or forgotten this job cannot end it any more.
+    An engine that has lost or forgotten this job cannot end it any more. Nothing tells
+    of a new file on the disk of another host, so it is looked for.
     """
-    while True:
-        try:
-            return process.wait(_LOOK_S)
-        except subprocess.TimeoutExpired:
-            if os.path.exists(stop_file):
-                process.terminate()
+    while not _wait_for([process.pid], _LOOK_S):
+        if os.path.exists(stop_file):
+            process.terminate()
+    return process.wait()
 
 
 def end_rest(grace_s: float) -> None:
     """End the jobs that the worker left, and then their keeper."""
     deadline = time.monotonic() + grace_s
     _signal(_jobs(), signal.SIGTERM)
-    while _jobs() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    while (jobs := _jobs()) and (left_s := deadline - time.monotonic()) > 0:
+        _wait_for(jobs, left_s)
     while left := [*_children_of(os.getpid()), *_jobs()]:
         _signal(left, signal.SIGKILL)
+        _wait_for(left, _KILL_S)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        time.sleep(0.02)
+
+
+def _wait_for(pids: list[int], limit_s: float) -> bool:
+    """Wait until one of these processes is over; False: none was in this time."""
+    with contextlib.ExitStack() as closing:
+        waiting = select.poll()
+        for pid in pids:
+            try:
+                descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                return True
+            closing.callback(os.close, descriptor)
+            waiting.register(descriptor, select.POLLIN)
+        return bool(waiting.poll(limit_s * 1000))
 
 
 def _jobs() -> list[int]:

@@ -152,7 +152,8 @@ def _program(pool: Pool) -> tuple[str, ...]:
     """Return the program of a pilot, by its file where that is the broker's own."""
     if pool.python:
         return (pool.python, "-I", "-m", pilot.__name__)
-    return (sys.executable, "-I", pilot.__file__)
+    # It needs the standard library alone, and starts sooner without site-packages.
+    return (sys.executable, "-I", "-S", pilot.__file__)
 
 
 def output_folder(pool: Pool | None) -> Path:

@@ -56,6 +56,9 @@ class KeeperCore:
         self._connections: set[int] = set()
         self.controllers: list[str] = []
         """Controllers of cgroups that can limit attempts, as daemons are told."""
+        self.is_lent = False
+        """Whether an engine has lent this machine: a daemon that has gone from here
+        does not come back, so exits are kept for nobody."""
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
@@ -352,6 +355,8 @@ class KeeperCore:
         if self._state.live:
             return
         unreachable = self._socket_missing and not self._connections
-        unused = self.empty and (self._may_leave or self._asked_to_leave)
+        is_abandoned = self.is_lent and not self._connections and self.leases.are_over
+        unused = self.empty or is_abandoned
+        unused = unused and (self._may_leave or self._asked_to_leave)
         if unreachable or unused:
             self._state.want(effects.Exit())

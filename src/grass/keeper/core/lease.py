@@ -58,6 +58,11 @@ class Leases:
         """
         return bool(self._kept)
 
+    @property
+    def are_over(self) -> bool:
+        """Tell whether no attempt may run because of a lease any more."""
+        return all(lease.over for lease in self._kept.values())
+
     def untils(self) -> dict[str, float]:
         """Return the time of each cluster that has a lease."""
         return {lease.cluster: lease.until for lease in self._kept.values()}

@@ -30,7 +30,7 @@ from grass.keeper.system.rlimits import OpenFiles, set_login_limits
 from grass.keeper.system.runner_lines import most_idle
 
 LOCKED = 75
-_DETACH, _JSON = "--detach", "--log-format=json"
+_DETACH, _JSON, _LENT = "--detach", "--log-format=json", "--lent"
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> int:
     directories = [one for one in arguments if not one.startswith("--")]
     options = {one for one in arguments if one.startswith("--")}
     log.open_log("json" if _JSON in options else "text")
-    if len(directories) != 1 or options - {_DETACH, _JSON}:
-        sys.stderr.write(f"usage: keeper DIRECTORY [{_DETACH}] [{_JSON}]\n")
+    if len(directories) != 1 or options - {_DETACH, _JSON, _LENT}:
+        sys.stderr.write(f"usage: keeper DIRECTORY [{_DETACH}] [{_JSON}] [{_LENT}]\n")
         return 2
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     if _DETACH in options and os.fork():
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         _tell_starter(b"locked\n")
         return LOCKED
     _detach()
-    loop = _make_loop(directory)
+    loop = _make_loop(directory, is_lent=_LENT in options)
     gc.freeze()
     _tell_starter(b"ready\n")
     loop.run()
@@ -91,9 +91,10 @@ def _detach() -> None:
     set_login_limits()
 
 
-def _make_loop(directory: str) -> Loop:
+def _make_loop(directory: str, *, is_lent: bool) -> Loop:
     pid, boot = os.getpid(), _boot_id()
     core = KeeperCore(pid, boot)
+    core.is_lent = is_lent
     header = KeeperEntry(VERSION, pid, start_ticks(pid), boot)
     records = Records(directory, header)
     files = OpenFiles()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from grass.model.pools import lacking_text
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.learned_memory import closed_type, open_choices
 from grass.scheduler.pilot_terms import has_time
@@ -216,8 +217,7 @@ def _feasibility_of(
         return Feasibility(name, PlacementObstacle.PINNED)
     missing = sorted(key.labels - worker.labels)
     if missing:
-        labels = ", ".join(f"`{label}`" for label in missing)
-        return Feasibility(name, PlacementObstacle.LABEL, f"does not have {labels}")
+        return Feasibility(name, PlacementObstacle.LABEL, lacking_text(missing))
     if not (fits_when_empty(worker, key) and has_time(worker, key, now)):
         why = too_small(worker, key, now)
         return Feasibility(name, PlacementObstacle.TOO_SMALL, why)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from grass.model.amount_text import WHOLE, amount_text, amount_texts
 from grass.model.durations import duration_text
+from grass.model.pools import lacking_text
 from grass.model.resources import GPU_KINDS, Units, request_text
 from grass.scheduler.learned_memory import with_any_memory
 from grass.scheduler.pilot_terms import has_time
@@ -74,9 +75,10 @@ def _asked_text(key: ShapeKey) -> str:
 
 
 def _unlabelled(key: ShapeKey) -> str:
-    wanted = ", ".join(f"`{label}`" for label in sorted(key.labels))
     if key.worker is not None:
-        return f"the worker that it is pinned to does not have {wanted}"
+        lacks = lacking_text(sorted(key.labels))
+        return f"the worker that it is pinned to {lacks}"
+    wanted = ", ".join(f"`{label}`" for label in sorted(key.labels))
     return f"no worker of queue `{key.queue}` has {wanted}"
 
 

@@ -1,9 +1,10 @@
 """Prefetch: very short jobs are sent to a worker before units are free for them.
 
 Between the end of a job and the next start are a commit and four context switches, some
-two milliseconds: nothing for a training run, longer than `true` itself; with workers on
-other machines it is ten times that. Where jobs of a queue have lately been short, the next ones are committed as starting and sent
-ahead; the keeper starts each when its predecessor has ended, on the same units.
+two milliseconds: nothing for a training run, longer than `true` itself. With workers on
+other machines it is ten times that. Where jobs of a queue have lately been short, the
+next ones are committed as starting and sent ahead; the keeper starts each when its
+predecessor has ended, on the same units.
 
 The scheduler prefetches only while a single shape waits, so no job is overtaken. A job
 that has not started within `PATIENCE_S`, because its predecessor runs longer, is
