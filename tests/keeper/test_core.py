@@ -142,15 +142,15 @@ def test_every_deadline_ends_with_the_attempt() -> None:
 
 def test_a_job_has_a_cgroup_once_it_is_not_short() -> None:
     core = core_with_job()
-    assert not of(core.step(events.TimerTick(), 0.29), effects.Enclose)
-    wanted = core.step(events.TimerTick(), 0.3)
+    assert not of(core.step(events.TimerTick(), 0.1), effects.Enclose)
+    wanted = core.step(events.TimerTick(), 0.31)
     assert of(wanted, effects.Enclose) == [effects.Enclose("a", None, None)]
 
 
 def test_the_signal_before_the_time_limit_comes_once() -> None:
     core = core_with_job(time_limit=50.0, limit_signal=10, limit_signal_before=20.0)
     core.step(events.TimerTick(), 0.1)
-    core.step(events.TimerTick(), 0.3)
+    core.step(events.TimerTick(), 0.31)
     assert core.timers.next_due() == 30.0
     warned = core.step(events.TimerTick(), 30.0)
     assert of(warned, effects.SignalHandlers) == [effects.SignalHandlers("a", 10)]
@@ -169,7 +169,7 @@ def test_an_attempt_that_is_being_stopped_gets_no_signal_before_its_limit() -> N
 def test_output_checks_come_closer_as_the_limit_does() -> None:
     core = core_with_job(max_output=8 << 30)
     core.step(events.TimerTick(), 0.1)
-    core.step(events.TimerTick(), 0.3)
+    core.step(events.TimerTick(), 0.31)
     assert core.timers.next_due() == 8.1
     assert core.step(events.TimerTick(), 8.1) == [effects.Measure("a")]
     core.step(events.OutputMeasured("a", 6 << 30), 8.1)

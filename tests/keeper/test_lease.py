@@ -96,6 +96,7 @@ def test_a_stop_with_a_longer_grace_is_hastened() -> None:
     core = leased(40.0)
     core.step(asked(StopVerb("a", 15, 1000.0, "cancelled")), 10.0)
     core.step(events.TimerTick(), 40.0)
+    core.step(events.TimerTick(), 40.3)
     assert core.timers.next_due() == 55.0
     core.step(ended(status=15), 41.0)
     [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
