@@ -104,30 +104,12 @@ class SharedHost:
         finally:
             taken.cancel()
 
-    async def _lead(
-        self,
-        candidacy: Candidacy,
-        tcp: "TcpAccess | None",
-    ) -> None:
+    async def _lead(self, candidacy: Candidacy, tcp: "TcpAccess | None") -> None:
         """Load the state, and be the broker until the lead is lost."""
         self._process.begin_role()
-        epoch = candidacy.epoch
-        began_s = time.monotonic()
-        try:
-            load = loaded(time.time_ns() // 1000)
-            core = await asyncio.to_thread(load, self._store)
-        except GrassError as error:
-            log.warning("lead.unreadable", error=error)
-            candidacy.give_up(str(error))
+        broker = await self._loaded_broker(candidacy)
+        if broker is None:
             return
-        if not candidacy.trusts() or candidacy.epoch != epoch:
-            return
-        broker = Broker(self._store, lambda _: False, candidacy, core)
-        if not self._hosting.starts_jobs:
-            broker.stop_starting()
-        candidacy.loaded(epoch)
-        took_s = round(time.monotonic() - began_s, 3)
-        log.info("lead.taken", epoch=epoch, loaded_s=took_s)
         lost = asyncio.ensure_future(candidacy.lost())
         lost.add_done_callback(lambda _: self._process.end_role())
         noting = asyncio.ensure_future(
@@ -141,6 +123,26 @@ class SharedHost:
         finally:
             lost.cancel()
             noting.cancel()
+
+    async def _loaded_broker(self, candidacy: Candidacy) -> Broker | None:
+        """Return a broker with what the store has; None: it does not lead any more."""
+        epoch, began_s = candidacy.epoch, time.monotonic()
+        try:
+            load = loaded(time.time_ns() // 1000)
+            core = await asyncio.to_thread(load, self._store)
+        except GrassError as error:
+            log.warning("lead.unreadable", error=error)
+            candidacy.give_up(str(error))
+            return None
+        if not candidacy.trusts() or candidacy.epoch != epoch:
+            return None
+        broker = Broker(self._store, lambda _: False, candidacy, core)
+        if not self._hosting.starts_jobs:
+            broker.stop_starting()
+        candidacy.loaded(epoch)
+        took_s = round(time.monotonic() - began_s, 3)
+        log.info("lead.taken", epoch=epoch, loaded_s=took_s)
+        return broker
 
 
 def _refuse_stranger(store: Store, me: BrokerPresence) -> None:
