@@ -270,13 +270,12 @@ class GrassHome:
 
     def processes(self) -> list[int]:
         """Find every process of this home: daemon, keeper and jobs."""
-        mark = os.fsencode(self.folder)
-        found = set(processes_with(b"GRASS_HOME=" + mark + b"\0"))
-        found.update(processes_with(mark + b"/keeper\0"))
+        folder = os.fsencode(self.folder)
+        marks = [b"GRASS_HOME=" + folder + b"\0", folder + b"/keeper\0"]
         with contextlib.suppress(FileNotFoundError):
             cluster = (self.folder / "cluster").read_text().strip()
-            found.update(processes_with(f"GRASS_ATTEMPT_ID={cluster}.".encode()))
-        return sorted(found)
+            marks.append(f"GRASS_ATTEMPT_ID={cluster}.".encode())
+        return sorted(processes_with(*marks))
 
     def tidy(self) -> None:
         """Leave a daemon as it was when it started, but for the next id."""

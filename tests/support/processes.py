@@ -61,17 +61,22 @@ def without_core_s(pid: int) -> float:
     return int(waited_ns) / 1e9
 
 
-def processes_with(mark: bytes) -> Iterator[int]:
-    """Find processes that have the mark in their environment or among their words."""
+def processes_with(*marks: bytes) -> Iterator[int]:
+    """Find processes that have a mark in their environment or among their words."""
     for entry in os.listdir("/proc"):
         if entry.isdecimal() and int(entry) != os.getpid():
-            try:
-                said = Path(f"/proc/{entry}/environ").read_bytes()
-                said += Path(f"/proc/{entry}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark in said and alive(int(entry)):
+            said = _read(f"/proc/{entry}/environ") + _read(f"/proc/{entry}/cmdline")
+            if any(mark in said for mark in marks) and alive(int(entry)):
                 yield int(entry)
+
+
+def _read(path: str) -> bytes:
+    """Read a file of `/proc`; nothing, if it is gone or of somebody else."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def await_socket(pid: int) -> None:
