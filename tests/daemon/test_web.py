@@ -259,3 +259,5 @@ def test_a_daemon_that_serves_no_page_imports_nothing_of_it() -> None:
     loaded = ran.stdout.split()
     assert not [name for name in loaded if name.startswith("grass.web")]
     assert not [name for name in loaded if ".web_app" in name or "web_s" in name]
+    # Most daemons have neither links nor channels of tasks.
+    assert "websockets" not in loaded

@@ -24,7 +24,6 @@ from grass.broker.core.leadership import (
 )
 from grass.errors import GrassError, LeadLost
 from grass.event_log import EventLog
-from grass.link.dialer import boottime
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.store import Store
 
@@ -252,3 +251,8 @@ class Candidacy:
                 self._store.announce(replace(me, lag_s=round(now_s - began_s, 4)))
                 self._brokers = self._store.brokers()
         return lease
+
+
+def boottime() -> float:
+    """Return the seconds since boot, with those that the machine has slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
