@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from tests.api.farm import cut_off, enqueue, joined, started
 from tests.support.calling import Api, play
 
@@ -30,5 +31,29 @@ def test_a_worker_that_goes_away_meanwhile_is_not_waited_for(tmp_path: Path) -> 
         await cut_off(api, away)
         api.worker.link.send(Exited(here.attempt, 2_000_000, signal=15))
         assert await stopping == [2]
+
+    play(tmp_path, story)
+
+
+def test_a_call_that_a_stop_cuts_off_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller repeats it at the next daemon, where that may be done."""
+
+    async def story(api: Api) -> None:
+        async def hang(_: object) -> None:
+            hangs.set()
+            await asyncio.Event().wait()
+
+        hangs = asyncio.Event()
+        monkeypatch.setattr(api.broker, "call", hang)
+        job = {"command": ["true"], "project": "p"}
+        adding = asyncio.ensure_future(api.post("/jobs", {"jobs": [job]}))
+        await hangs.wait()
+        # The database does not answer; the server gives up, as at a stop.
+        api.app.state.api.closing.set()
+        adding.cancel()
+        cut_off = await adding
+        assert (cut_off.status, cut_off.document["code"]) == (503, "stopping")
 
     play(tmp_path, story)

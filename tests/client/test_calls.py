@@ -12,7 +12,7 @@ import pytest
 from grass.client import broker_session
 from grass.client.client import Client
 from grass.config import Home
-from grass.errors import NoBroker, NoDaemon, NotFound
+from grass.errors import NoBroker, NoDaemon, NoDatabase, NotFound
 from tests.client.scripted import CHUNKED, CUT, Daemon, sized
 
 DONE = sized(b'{"jobs":[7],"warnings":[],"changed":true}')
@@ -159,11 +159,51 @@ def test_a_daemon_that_does_not_come_back_is_given_up(
             client.job(7)
 
 
-def test_a_worker_whose_broker_is_away_is_not_asked_again(home: Home) -> None:
-    problem = b'{"code":"no-broker","detail":"desk:7500 is away","hint":""}'
-    reply = b"HTTP/1.1 503 No\r\nContent-Length: %d\r\n\r\n%s"
+def unavailable(code: str, detail: str) -> bytes:
+    """Return a reply that says why there is no other."""
+    problem = json.dumps({"code": code, "detail": detail, "hint": ""}).encode()
+    head = b"HTTP/1.1 503 No\r\nContent-Length: %d\r\n\r\n"
+    return head % len(problem) + problem
+
+
+def test_a_wait_and_a_follower_outlast_a_restart_of_the_database(home: Home) -> None:
+    away = unavailable("no-database", "the database does not answer")
+    stream = CHUNKED + chunked(event(8))
+    replies = [away, away, sized(b'{"jobs":[{"id":7}]}'), away, stream]
+    with playing(home, *replies) as daemon, Client(home) as client:
+        assert client.wait(["7"])[0]["id"] == 7
+        assert next(client.follow_events(after=7))["seq"] == 8
+    assert len(daemon.requests) == 5
+
+
+def test_a_wait_that_lasted_has_another_outage_before_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several failovers in a row do not add up to one that takes too long."""
+    monkeypatch.setattr(broker_session, "RECONNECT_S", 0.05)
+    monkeypatch.setattr(broker_session, "_LASTED_S", -1.0)
+    replies = [*[CUT] * 5, sized(b'{"jobs":[{"id":7}]}')]
+    with playing(home, *replies) as daemon, Client(home) as client:
+        assert client.wait(["7"])[0]["id"] == 7
+    assert len(daemon.requests) == 6
+
+
+def test_a_database_that_stays_away_is_the_reason_in_the_end(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_session, "RECONNECT_S", 0.1)
+    away = unavailable("no-database", "the database does not answer")
     with (
-        playing(home, reply % (len(problem), problem)) as daemon,
+        playing(home, *[away] * 20),
+        Client(home) as client,
+        pytest.raises(NoDatabase, match="the database does not answer"),
+    ):
+        client.wait(["7"])
+
+
+def test_a_worker_whose_broker_is_away_is_not_asked_again(home: Home) -> None:
+    with (
+        playing(home, unavailable("no-broker", "desk:7500 is away")) as daemon,
         Client(home) as client,
         pytest.raises(NoBroker, match="desk:7500 is away"),
     ):

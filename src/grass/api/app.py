@@ -7,6 +7,7 @@ body is read. Every reply to an authenticated caller has the daemon's version in
 header, so that a client of another version can warn.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from grass.api.access.auth import (
     refused,
     refused_unread,
 )
-from grass.api.context import ApiState, Context
+from grass.api.context import ApiState, Context, api_state
 from grass.api.openapi import Endpoint, openapi
 from grass.api.payloads import read_body
 from grass.api.problem import problem_response
@@ -56,7 +57,7 @@ from grass.api.server.request_body import (
 )
 from grass.broker.core import calls
 from grass.config import API_PREFIX
-from grass.errors import GrassError, NotFound, TooLarge, UsageError
+from grass.errors import GrassError, NotFound, Stopping, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
 from grass.queries.broker_documents import BrokersReply
@@ -220,21 +221,31 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
             await authorize(request, endpoint.right, endpoint.own)
         except GrassError as refusal:
             return refused_unread(request, refusal)
-        if endpoint.body is None:
-            result = await endpoint.handler(request)
-        elif endpoint.right is None:
-            body = read_body(await small_body(request), endpoint.body)
-            result = await endpoint.handler(request, body)
-        else:
-            async with counted_body(request, endpoint.largest) as data:
-                body = read_body(data, endpoint.body)
-                data.clear()
-                result = await endpoint.handler(request, body)
+        try:
+            result = await _result(endpoint, request)
+        except asyncio.CancelledError:
+            if not api_state(request).closing.is_set():
+                raise
+            # The server cancels requests that take longer than a stop may.
+            raise Stopping("the daemon stops before it has answered") from None
         if isinstance(result, Response):
             return result
         return Response(json_bytes(result), media_type="application/json")
 
     return handle
+
+
+async def _result(endpoint: Endpoint, request: Request) -> object:
+    """Read the body of a request, where it has one, and have it handled."""
+    if endpoint.body is None:
+        return await endpoint.handler(request)
+    if endpoint.right is None:
+        body = read_body(await small_body(request), endpoint.body)
+        return await endpoint.handler(request, body)
+    async with counted_body(request, endpoint.largest) as data:
+        body = read_body(data, endpoint.body)
+        data.clear()
+        return await endpoint.handler(request, body)
 
 
 async def _openapi(request: Request) -> Response:

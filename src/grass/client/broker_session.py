@@ -20,7 +20,7 @@ import time
 from grass.client.connection import Broken, HttpConnection, open_connection
 from grass.client.json_codec import query
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
-from grass.errors import LeadLost, NoAnswer, NoBroker, NoDaemon, Stopping
+from grass.errors import LeadLost, NoAnswer, NoBroker, NoDaemon, NoDatabase, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
 _LEADER_PAUSE_S = 0.25
 """How long to wait before a broker is asked again who leads."""
+_LASTED_S = 10.0
+"""After so long a call that waits or follows was not broken by the same outage."""
 _PAGE = 1000
+
+
+class BrokenLater(Broken):
+    """A call that lasted was broken off."""
 
 
 class BrokerSession:
@@ -65,6 +71,8 @@ class BrokerSession:
         self.home = home() if place is None else place
         self.daemon_version: str | None = None
         """The version of the daemon that answered last."""
+        self.waits_for_leader = True
+        """Whether a call is made once somebody leads, where nobody does."""
         self._asked = broker
         self._route = self._first_route = _route(self.home, broker)
         self._may_start = may_start
@@ -198,6 +206,33 @@ class BrokerSession:
         finally:
             self._end_outage()
 
+    def outlast(self, call: Callable[[], T], limit_s: float = 0.0) -> T:
+        """Do as `repeat` does for a call that lasts, also while the database is away.
+
+        After a call that lasted, the next outage is another one.
+        """
+        away: NoDatabase | None = None
+
+        def once() -> T:
+            nonlocal away
+            began = time.monotonic()
+            try:
+                return call()
+            except NoDatabase as error:
+                away = error
+                raise Broken(error.message) from None
+            except Broken as broken:
+                if time.monotonic() - began > _LASTED_S:
+                    raise BrokenLater(*broken.args) from None
+                raise
+
+        try:
+            return self.repeat(once, limit_s)
+        except NoDaemon:
+            if away is not None:
+                raise away from None
+            raise
+
     def _repeated(self, call: Callable[[], T], limit_s: float) -> T:
         deadline, pause_s = None, _FIRST_PAUSE_S
         error: NoDaemon = self._interrupted()
@@ -205,8 +240,9 @@ class BrokerSession:
             began = time.monotonic()
             try:
                 return call()
-            except Broken:
-                if time.monotonic() - began > RECONNECT_S:
+            except Broken as broken:
+                lasted = isinstance(broken, BrokenLater)
+                if lasted or time.monotonic() - began > RECONNECT_S:
                     # It was answered for a long time: this is another outage.
                     deadline, pause_s = None, _FIRST_PAUSE_S
             except NoAnswer:
@@ -248,7 +284,8 @@ class BrokerSession:
                 raise Broken("the daemon is stopping") from None
             except LeadLost as lost:
                 deadline = deadline or time.monotonic() + RECONNECT_S
-                if time.monotonic() > deadline or self._asked == LOCAL:
+                waits = bool(lost.leader) or self.waits_for_leader
+                if time.monotonic() > deadline or self._asked == LOCAL or not waits:
                     raise
                 self._follow(lost.leader)
             finally:

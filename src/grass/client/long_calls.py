@@ -1,6 +1,6 @@
 """Calls that last: following output and events, and waiting for jobs to end.
 
-All of them go on over a restart of the daemon.
+All of them go on over a restart of the daemon or of its database.
 
 A wait keeps its time limit whatever delays the call: a daemon that is frozen or gone, a
 name server that does not answer, a lock that another process holds. Not all of these
@@ -144,7 +144,7 @@ def _followed(
 
 
 def _open(session: BrokerSession, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
-    return session.repeat(lambda: session.stream(path))
+    return session.outlast(lambda: session.stream(path))
 
 
 def _messages(pieces: Iterator[bytes]) -> Iterator[dict[bytes, bytes]]:
@@ -266,7 +266,7 @@ class TimeLimit:
             answer: Document = client.once("POST", path, timed, may_last=True)
             return answer
 
-        return client.repeat(once, self.left_s() or 0.0)
+        return client.outlast(once, self.left_s() or 0.0)
 
     def left_s(self) -> float | None:
         """Return how much of it is left; None: it has no end."""

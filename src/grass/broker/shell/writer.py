@@ -34,6 +34,8 @@ class Writer:
         """Return when the changes are durable; raise `StorageError` if they are not."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
+        # A broker that ends does not ask what came of its last commit.
+        done.add_done_callback(lambda over: over.cancelled() or over.exception())
         self._waiting.put((changes, epoch, loop, done))
         # A commit that has begun cannot be cancelled: its outcome is awaited.
         await asyncio.shield(done)
