@@ -93,7 +93,8 @@ SEEDS ?= 2000
 simulate: $(READY)
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS)
 
-# Leaders of three brokers killed, hung and stopped: `make failover KILLS=50`.
+# Leaders of three brokers killed, hung and cut off, on hosts that are network namespaces:
+# `make failover KILLS=50`. It needs root and a compiler.
 failover: $(READY)
 	$(BIN)/python -m tests.fault.failing_over --kills $(KILLS)
 

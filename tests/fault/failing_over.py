@@ -1,37 +1,46 @@
-"""`make failover KILLS=50`: leaders that are killed, hang and stop, with a ledger.
+"""`make failover KILLS=50`: leaders that die, hang and are cut off, with a ledger.
 
-Three brokers share a PostgreSQL server that syncs. A client enqueues all the time, and
-each job writes a line into the ledger when it starts. Again and again the leader is
-killed, stopped (SIGSTOP) or told to stop. In the end every id that was given has one
-line, and no id was given twice. The report tells how long it took from each fault to
-the next start of a job.
+Three brokers, each on a host of its own, share a PostgreSQL server that syncs. A client
+on a fifth host enqueues all the time, and each job writes a line into the ledger when
+it starts. Meanwhile one job of the whole campaign is waited for, its output and all
+events are followed, and jobs are enqueued once more with the key of before. Again and
+again something is done to the leader, or to the database. In the end every id that was
+given has one line, no id was given twice, and followers have missed nothing. The report
+tells how long it took from each fault to the next start of a job.
 """
 
 import argparse
 import itertools
 import json
-import os
 import random
-import signal
+import shlex
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.support.homes import GrassHome
-from tests.support.machines import LOOPBACK, machines, new_line
+from tests.fault.broker_hosts import LASTS_S, BrokerHosts
+from tests.support.lan import Host
 from tests.support.patience import until
-from tests.support.postgres import PostgresServer
 
-SYNCING = "-c listen_addresses= -c max_connections=200 -c shared_buffers=32MB"
-NAMES = ("one", "two", "three")
 PAUSE_S = 0.3
-HUNG_S = 9.0
-SETTLED_S = 3.0
 BAR_S = 10.0
+EXIT_CODE = 7
+_AGAIN = """
+import json, sys
+from grass.client.client import Client
+body, key = {"jobs": [{"command": sys.argv[2]}], "defaults": {}}, sys.argv[1]
+with Client() as client:
+    print(client.idempotent("POST", "/jobs", {**body, "key": key})["first"])
+"""
+
+Fault = Callable[[Host, threading.Event], None]
 
 
 class Failover(NamedTuple):
@@ -41,12 +50,32 @@ class Failover(NamedTuple):
     took_s: float
 
 
+class Ledger:
+    """What jobs have written when they started."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.touch()
+        # By the true clock, not by that of the host.
+        date = "env -u LD_PRELOAD date +%s.%N"
+        self.line = f'echo "{{id}} $({date})" >> {path}'
+        """What a job runs."""
+
+    def starts(self) -> list[tuple[int, float]]:
+        """Read which jobs have started, and when."""
+        lines = [line.split() for line in self._path.read_text().splitlines()]
+        return [(int(job), float(at)) for job, at in lines]
+
+    def next_start(self, after: float) -> float:
+        """Return when the first job started after a time; 0: none has yet."""
+        return min((at for _, at in self.starts() if at > after), default=0.0)
+
+
 class Client:
     """Enqueues jobs, one after the other, until it is told to stop."""
 
-    def __init__(self, home: GrassHome, ledger: Path) -> None:
-        self._home = home
-        self._line = f'echo "{{id}} {{attempt}} $(date +%s.%N)" >> {ledger}'
+    def __init__(self, home: Host, ledger: Ledger) -> None:
+        self._home, self._ledger = home, ledger
         self.ids: list[int] = []
         self.failures: list[str] = []
         self._over = threading.Event()
@@ -54,91 +83,168 @@ class Client:
         self._thread.start()
 
     def _run(self) -> None:
+        words = ("enqueue", "--retry-lost", "0", "--", self._ledger.line)
         while not self._over.wait(PAUSE_S):
-            ran = self._home.run("enqueue", "--retry-lost", "0", "--", self._line)
+            try:
+                ran = self._home.run(*words)
+            except subprocess.TimeoutExpired:
+                self.failures.append("it did not end within a minute")
+                continue
             if ran.returncode == 0:
                 self.ids.append(int(ran.stdout))
             else:
                 self.failures.append(ran.stderr.strip())
 
     def stop(self) -> None:
+        """Enqueue no more."""
         self._over.set()
         self._thread.join()
 
 
-def starts(ledger: Path) -> list[tuple[int, float]]:
-    """Read which jobs have started, and when."""
-    lines = [line.split() for line in ledger.read_text().splitlines()]
-    return [(int(job), float(at)) for job, _attempt, at in lines]
+class Followers:
+    """A job that lasts, and those who wait for it and follow what happens."""
+
+    def __init__(self, hosts: BrokerHosts, folder: Path) -> None:
+        self._laptop, self._end = hosts.laptop, folder / "end"
+        line = f"i=0; while [ ! -e {self._end} ]; do echo $i; i=$((i+1)); sleep 0.2;"
+        line += f" done; exit {EXIT_CODE}"
+        self.job = hosts.laptop.enqueue("--worker", "three", "--", line)
+        self._files = {name: folder / name for name in ("wait", "logs", "events")}
+        self._waiting = self._follow("wait", "wait", str(self.job))
+        self._logging = self._follow("logs", "logs", "-f", str(self.job))
+        self._seeing = self._follow("events", "events", "-f", "--json", "-n", "1000")
+
+    def _follow(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        notices = self._files[name].with_suffix(".notices")
+        with self._files[name].open("w") as file, notices.open("w") as said:
+            return subprocess.Popen(
+                [*self._laptop.grass, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=said,
+                cwd=self._laptop.desk,
+                env=self._laptop.environment,
+            )
+
+    def problems(self) -> list[str]:
+        """End the job, and return what those who followed it have missed."""
+        self._end.touch()
+        problems = []
+        if (code := self._waiting.wait(60)) != EXIT_CODE:
+            problems.append(f"`wait` ended with {code}")
+        if (code := self._logging.wait(60)) != 0:
+            problems.append(f"`logs -f` ended with {code}")
+        written = list(map(int, self._files["logs"].read_text().split()))
+        if written != list(range(len(written))):
+            problems.append("`logs -f` has missed or repeated a line")
+        last = self._last()
+        over = lambda: self._seen()[-1] >= last or self._seeing.poll() is not None  # noqa: E731
+        until(over, "all events are told")
+        if self._seeing.poll() is not None:
+            said = self._files["events"].with_suffix(".notices").read_text()
+            problems.append(f"`events -f` has ended: {said.strip()}")
+        self._seeing.kill()
+        self._seeing.wait()
+        seen = self._seen()
+        if seen != list(range(seen[0], seen[0] + len(seen))):
+            problems.append("`events -f` has missed or repeated an event")
+        return problems
+
+    def _seen(self) -> list[int]:
+        lines = self._files["events"].read_text().splitlines()
+        return [json.loads(line)["seq"] for line in lines]
+
+    def _last(self) -> int:
+        shown = json.loads(self._laptop.ok("events", "--json", "-n", "1"))
+        return int((shown[-1] if isinstance(shown, list) else shown)["seq"])
 
 
-def leader(homes: dict[str, GrassHome], asked: GrassHome) -> str:
-    """Wait until somebody leads, and all stand by; tell who does."""
+class Campaign:
+    """Faults, one after the other."""
 
-    def look() -> str:
-        told = json.loads(asked.ok("brokers", "--json"))["brokers"]
-        ready = sum(one["heard_s"] < 5 for one in told) == len(homes)
-        return next((one["name"] for one in told if one["leads"] and ready), "")
+    def __init__(self, hosts: BrokerHosts, ledger: Ledger) -> None:
+        self._hosts, self._ledger = hosts, ledger
+        self._faults: dict[str, tuple[Fault, float]] = {
+            "killed": (hosts.kill, 0.0),
+            "hung": (hosts.hang, LASTS_S),
+            "stopped": (hosts.stop, 0.0),
+            "cut from the database": (hosts.cut_from_database, LASTS_S),
+            "cut from the others": (hosts.cut_from_others, 1.5 * LASTS_S),
+            "cut from both": (hosts.cut_from_both, LASTS_S),
+            "database restarted": (hosts.restart_database, 0.0),
+            "database read-only": (hosts.make_read_only, 0.0),
+            "database slow": (hosts.slow_down_database, 0.0),
+        }
+        self._order: list[str] = []
+        self.again: list[int] = []
+        """Ids of jobs that were enqueued once more, with the same key."""
+        self.problems: list[str] = []
 
-    return until(look, "somebody leads, and the others stand by")
+    def play(self, number: int) -> Failover:
+        """Play one fault, and measure."""
+        hosts = self._hosts
+        victim = hosts.brokers[hosts.leader()]
+        if not self._order:
+            self._order = random.sample(sorted(self._faults), len(self._faults))
+        name = self._order.pop()
+        act, least_s = self._faults[name]
+        _say(f"{victim.name} leads: {name}")
+        key = f"{int(time.time()):x}-{number:024x}"
+        before = self._enqueued(key)
+        over, struck = threading.Event(), time.time()
+        acting = threading.Thread(target=act, args=(victim, over), daemon=True)
+        acting.start()
+        began = self._recovered(struck)
+        if (after := self._enqueued(key)) != before:
+            self.problems.append(f"a retried enqueue got job {after}, not {before}")
+        time.sleep(max(0.0, struck + least_s - time.time()))
+        over.set()
+        acting.join()
+        return Failover(name, began - struck)
+
+    def _recovered(self, struck: float) -> float:
+        """Return when jobs start again; one may just have been on its way."""
+        return until(
+            lambda: self._ledger.next_start(struck + 0.5), "no job starts any more"
+        )
+
+    def _enqueued(self, key: str) -> int:
+        """Enqueue on the laptop with a key, and return the id."""
+        words = (sys.executable, "-c", _AGAIN, key, self._ledger.line)
+        ran = self._hosts.laptop.shell(shlex.join(words))
+        assert ran.returncode == 0, ran.stderr
+        self.again.append(int(ran.stdout))
+        return int(ran.stdout)
 
 
-def strike(home: GrassHome, fault: str) -> None:
-    """Do it to the leader; what hangs goes on later, what is gone is started again."""
-    pid = home.daemon_pid()
-    assert pid is not None
-    if fault == "killed":
-        home.kill_daemon()
-    elif fault == "hung":
-        os.kill(pid, signal.SIGSTOP)
-        threading.Timer(HUNG_S, os.kill, (pid, signal.SIGCONT)).start()
-    else:
-        home.ok("stop")
-
-
-def play(homes: dict[str, GrassHome], client: GrassHome, ledger: Path) -> Failover:
-    """Play one fault, and measure."""
-    victim = homes[leader(homes, client)]
-    fault = random.choice(("killed", "killed", "hung", "stopped"))
-    struck = time.time()
-    strike(victim, fault)
-    began = until(
-        lambda: next((at for _, at in starts(ledger) if at > struck + 0.5), 0.0),
-        "no job starts any more",
-    )
-    if fault == "hung":
-        time.sleep(max(0.0, struck + HUNG_S + 1 - time.time()))
-    else:
-        victim.ok("start")
-    time.sleep(SETTLED_S)
-    return Failover(fault, began - struck)
-
-
-def check(client: Client, home: GrassHome, ledger: Path) -> list[str]:
-    """Return what is wrong with the ledger when all jobs have ended."""
-    for job in client.ids[-20:]:
-        home.run("wait", str(job))
+def check(ids: set[int], refused: int, ledger: Ledger) -> list[str]:
+    """Return what is wrong with the ledger once all jobs have started."""
     until(
-        lambda: set(client.ids) - {job for job, _ in starts(ledger)},
+        lambda: ids - {job for job, _ in ledger.starts()},
         "every job starts",
         lambda missing: not missing,
     )
-    ran = [job for job, _ in starts(ledger)]
-    problems = [f"job {job} ran twice" for job in set(ran) if ran.count(job) > 1]
-    if len(set(client.ids)) != len(client.ids):
-        problems.append("an id was given twice")
+    ran = Counter(job for job, _ in ledger.starts())
+    problems = [f"job {job} ran {n} times" for job, n in ran.items() if n > 1]
+    # A call that failed may have been carried out.
+    if len(ran.keys() - ids) > refused:
+        problems.append(f"jobs ran that nobody was told of: {sorted(ran.keys() - ids)}")
     return problems
 
 
 def report(played: list[Failover], jobs: int, problems: list[str]) -> str:
     """Say what came of it."""
     lines = [f"faults {len(played)}, jobs {jobs}, problems {len(problems)}", *problems]
+    lines += [
+        "",
+        "| fault | times | median s | longest s | bar s |",
+        "|---|---|---|---|---|",
+    ]
     for fault in sorted({one.fault for one in played}):
         took = sorted(one.took_s for one in played if one.fault == fault)
         middle = statistics.median(took)
         lines.append(
-            f"failover {fault:<8} {len(took):>3} times: median {middle:.1f} s,"
-            f" longest {took[-1]:.1f} s (bar {BAR_S:g} s)"
+            f"| {fault} | {len(took)} | {middle:.1f} | {took[-1]:.1f} | {BAR_S:g} |"
         )
     return "\n".join(lines)
 
@@ -147,47 +253,53 @@ def main() -> int:
     """Run the campaign; the exit code is 0 if nothing was lost or run twice."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--keep", type=Path, help="a new folder for homes and logs")
     asked = parser.parse_args()
+    if asked.keep is not None:
+        asked.keep.mkdir()
+        return _run(asked.keep, asked.kills)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        server = PostgresServer(folder / "server", SYNCING)
-        server.create()
-        server.start()
-        try:
-            return _campaign(folder, server, asked.kills)
-        finally:
-            server.stop()
+        return _run(Path(name), asked.kills)
 
 
-def _campaign(folder: Path, server: PostgresServer, kills: int) -> int:
-    server.execute("CREATE DATABASE grass")
-    ledger = folder / "ledger"
-    ledger.touch()
-    with machines(folder) as make:
-        homes = {name: make(name) for name in NAMES}
-        first = homes["one"]
-        first.ok("start", *LOOPBACK, "--name", "one", "--store", server.url("grass"))
-        for name in NAMES[1:]:
-            line = new_line(first, "--role", "broker")
-            homes[name].ok("join", "--standby", *LOOPBACK, "--name", name, line)
-        laptop = make("laptop")
-        laptop.ok("join", new_line(first, "--role", "operate"))
-        leader(homes, laptop)
-        client = Client(laptop, ledger)
-        played = list[Failover]()
-        for number in itertools.count(1):
-            played.append(play(homes, laptop, ledger))
-            sys.stdout.write(f"{number} {played[-1]}\n")
-            sys.stdout.flush()
-            if number >= kills:
-                break
+def _run(folder: Path, kills: int) -> int:
+    folder.chmod(0o755)
+    hosts = BrokerHosts(folder)
+    try:
+        hosts.start()
+        return _campaign(hosts, folder, kills)
+    finally:
+        hosts.close()
+
+
+def _campaign(hosts: BrokerHosts, folder: Path, kills: int) -> int:
+    ledger = Ledger(folder / "ledger")
+    followers = Followers(hosts, folder)
+    client = Client(hosts.laptop, ledger)
+    campaign, played = Campaign(hosts, ledger), list[Failover]()
+    try:
+        for number in itertools.islice(itertools.count(1), kills):
+            _say(f"{number} begins at {time.strftime('%T')}")
+            played.append(campaign.play(number))
+            _say(f"{number} {played[-1].fault}: {played[-1].took_s:.1f} s")
+    finally:
         client.stop()
-        problems = check(client, laptop, ledger)
-        sys.stdout.write(report(played, len(client.ids), problems) + "\n")
-        for failure in sorted(set(client.failures)):
-            sys.stdout.write(f"refused {client.failures.count(failure)}: {failure}\n")
+    given = [*client.ids, *set(campaign.again)]
+    problems = campaign.problems
+    if len(set(given)) != len(given):
+        problems.append("an id was given twice")
+    problems += check(set(given), len(client.failures), ledger)
+    problems += followers.problems()
+    problems += hosts.defects()
+    _say(report(played, len(given), problems))
+    for failure, times in sorted(Counter(client.failures).items()):
+        _say(f"refused {times} times: {failure}")
     return 1 if problems else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

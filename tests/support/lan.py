@@ -78,6 +78,23 @@ class Host(GrassHome):
         """Put the cable back."""
         self.lan.switch("link", "set", self.port, "up")
 
+    def cut_from(self, *others: "Host") -> None:
+        """Have packets between this host and others vanish, and no others."""
+        for other in others:
+            for here, there in ((self, other), (other, self)):
+                # They go to a station that does not exist.
+                nowhere = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
+                here._neighbour("replace", there, *nowhere)
+
+    def heal_from(self, *others: "Host") -> None:
+        """Let packets to and from others arrive again."""
+        for other in others:
+            for here, there in ((self, other), (other, self)):
+                here._neighbour("del", there)
+
+    def _neighbour(self, verb: str, other: "Host", *words: str) -> None:
+        ip("-n", self.space, "neigh", verb, other.address, "dev", "eth0", *words)
+
     def reset_connections(self) -> None:
         """End this host's TCP connections at once, as if it had noticed a silence."""
         here = ("nsenter", f"--net=/run/netns/{self.space}")
@@ -91,6 +108,11 @@ class Host(GrassHome):
         """Let what leaves this host go through a thin line."""
         shape = ("tbf", "rate", rate, "burst", "16kb", "latency", "50ms")
         line = ("tc", "-n", self.space, "qdisc", "add", "dev", "eth0", "root", *shape)
+        subprocess.run(line, check=True, capture_output=True)
+
+    def speed_up(self) -> None:
+        """Take the thin line away."""
+        line = ("tc", "-n", self.space, "qdisc", "del", "dev", "eth0", "root")
         subprocess.run(line, check=True, capture_output=True)
 
     def move(self, address: str) -> None:

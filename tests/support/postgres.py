@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -56,8 +56,12 @@ def _program(name: str) -> str | None:
 class PostgresServer:
     """A server with its data in a folder."""
 
-    def __init__(self, folder: Path, settings: str = SETTINGS) -> None:
+    def __init__(
+        self, folder: Path, settings: str = SETTINGS, within: Sequence[str] = ()
+    ) -> None:
+        """`within` are words that root runs its programs with, on another host."""
         self.folder = folder
+        self._within = tuple(within)
         self._settings = f"{settings} -c unix_socket_directories={folder}"
 
     def create(self) -> None:
@@ -141,10 +145,16 @@ class PostgresServer:
         found = _program(program)
         assert found is not None
         command = (found, "-D", str(self.folder / "data"), *words)
+        how = _as_user()
+        if self._within:
+            ids = f"--reuid={how.pop('user')}", f"--regid={how.pop('group')}"
+            drop = ("setpriv", *ids, "--clear-groups")
+            del how["extra_groups"]
+            command = (*self._within, *drop, *command)
         # The server must not keep pipes of the tests open.
         with tempfile.TemporaryFile() as said:
             done = subprocess.run(
-                command, stdout=said, stderr=said, cwd="/", check=False, **_as_user()
+                command, stdout=said, stderr=said, cwd="/", check=False, **how
             )
             said.seek(0)
             assert done.returncode == 0, said.read().decode()
