@@ -6,6 +6,7 @@ from collections.abc import Callable
 from benchmarks.backlog import backlog
 from benchmarks.bulk import bulk
 from benchmarks.command_line import command_line, imports
+from benchmarks.failover import failover
 from benchmarks.figures import Benchmark
 from benchmarks.fleet import fleet
 from benchmarks.followers import followers
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "followers": followers,
     "history": history,
     "postgres": postgres,
+    "failover": failover,
     "page": page,
     "pools": pools,
     "tasks": tasks,

@@ -70,7 +70,7 @@ def _measured(store: str, sizes: Sizes) -> Figures:
 
 
 def _on_server(measure: Callable[[], Figures]) -> Figures:
-    with _server() as url:
+    with syncing_server() as url:
         os.environ[_VARIABLE] = url
         try:
             return measure()
@@ -79,7 +79,7 @@ def _on_server(measure: Callable[[], Figures]) -> Figures:
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def syncing_server() -> Iterator[str]:
     """Run a server on the disk that homes are on."""
     with scratch_folder() as folder:
         folder.chmod(0o755)
