@@ -16,6 +16,7 @@ from grass.broker.core.leadership import (
     Decision,
     Leadership,
     Load,
+    Release,
     StepDown,
 )
 from grass.errors import LeadLost
@@ -31,8 +32,8 @@ class Database:
         self.number = 0
         self.reachable = True
 
-    def take(self, holder: str, epoch: int) -> Lease:
-        ends_s = self.now_s + TERM_S
+    def take(self, holder: str, epoch: int, term_s: float = TERM_S) -> Lease:
+        ends_s = self.now_s + term_s
         return self.lead.take(
             holder, f"{holder}:7500", epoch, ends_s=ends_s, now_s=self.now_s
         )
@@ -94,6 +95,9 @@ class Broker:
                     self.loading = epoch
                 case StepDown():
                     self.memory, self.loading = None, 0
+                case Release(epoch):
+                    if not self.cut:
+                        self.database.take(self.name, epoch, 0.0)
 
     def send(self) -> None:
         """Let the oldest request reach the database, or fail."""
@@ -152,6 +156,11 @@ class Broker:
     def forget_write(self) -> None:
         if self.writing and self.memory is None:
             self.writing.pop(0)
+
+    def yield_lead(self) -> None:
+        """See that other machines reach a standby alone."""
+        if not self.hangs:
+            self.act(self.leadership.yield_lead(self.now_s))
 
     def restart(self) -> None:
         """Be killed, and start again with the same name."""

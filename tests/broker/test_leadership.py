@@ -6,19 +6,27 @@ from hypothesis import strategies as some
 from tests.broker.leading import FLAGS, Broker, Database, leaders, run
 
 from grass.broker.core.leadership import (
+    ABSTAINS_S,
+    CUT_OFF_S,
     MARGIN_S,
+    MOMENT_S,
     RENEW_S,
     TERM_S,
     AskForLease,
     Leadership,
     LeadPhase,
     Load,
+    Release,
     StepDown,
+    is_cut_off,
 )
-from grass.model.brokers import Lease
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 
 HOUR_S = 3600.0
-SUDDEN = ("lose_write", "forget_write", "lose_reply", "restart", "begin_write")
+SUDDEN = (
+    *("lose_write", "forget_write", "lose_reply", "restart", "begin_write"),
+    "yield_lead",
+)
 PAUSES = (0.0, 0.3, 1.0, 3.0, 4.1, 5.1, 8.0)
 EVENTS = some.lists(
     some.tuples(
@@ -197,3 +205,57 @@ def test_the_state_of_an_epoch_that_has_ended_leads_nowhere() -> None:
     one.answered(2, mine(2), 10.6)
     one.loaded(1, 10.7)
     assert one.phase is LeadPhase.LOADING
+
+
+def test_a_leader_that_yields_ends_its_term_and_abstains_for_a_while() -> None:
+    one = leading()
+    stepped, release = one.yield_lead(10.5)
+    assert isinstance(stepped, StepDown)
+    assert release == Release(1)
+    assert not one.trusts(10.5)
+    assert not one.step(10.4 + ABSTAINS_S)
+    assert one.wake_at() == 10.5 + ABSTAINS_S
+    assert one.step(10.5 + ABSTAINS_S) == [AskForLease(2, 0)]
+
+
+def test_the_reply_to_what_was_asked_before_it_yielded_changes_nothing() -> None:
+    one = leading()
+    assert one.step(11.0) == [AskForLease(2, 1)]
+    one.yield_lead(11.1)
+    assert not one.answered(2, mine(), 11.2)
+    assert not one.leads
+
+
+def test_a_broker_without_an_epoch_has_nothing_to_yield() -> None:
+    one = Leadership("me", 0.0)
+    assert one.yield_lead(0.0) == [AskForLease(1, 0)]
+
+
+def standby(asks: int, seen_s: float = 0.0, id: str = "other") -> SeenBroker:
+    return SeenBroker(broker=BrokerPresence(id=id, asks=asks), seen_s=seen_s)
+
+
+@pytest.mark.parametrize(
+    ("quiet_s", "seen", "cut_off"),
+    [
+        (CUT_OFF_S, [standby(2)], True),
+        (CUT_OFF_S, [standby(1), standby(1, id="third")], True),
+        (CUT_OFF_S - 0.1, [standby(9)], False),
+        (1e9, [standby(1)], False),
+        (1e9, [], False),
+        (1e9, [standby(9, id="me")], False),
+        (1e9, [standby(9, seen_s=CUT_OFF_S)], False),
+    ],
+)
+def test_a_leader_is_cut_off_where_workers_dial_a_standby_and_not_it(
+    quiet_s: float, seen: list[SeenBroker], cut_off: bool
+) -> None:
+    assert is_cut_off(quiet_s, seen, "me") is cut_off
+
+
+def test_a_standby_asks_again_as_soon_as_the_term_of_another_is_over() -> None:
+    one = Leadership("me", 0.0)
+    one.step(0.0)
+    one.answered(1, Lease(holder="other", epoch=1, remaining_s=0.3), 0.1)
+    assert one.wake_at() == pytest.approx(0.4 + MOMENT_S)
+    assert one.step(one.wake_at()) == [AskForLease(2, 0)]

@@ -3,7 +3,8 @@
 import json
 import os
 import signal
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,6 +12,9 @@ from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
 from tests.support.machines import LOOPBACK, Machine, join, new_line
 from tests.support.patience import until
+
+if TYPE_CHECKING:
+    from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
 
@@ -46,7 +50,13 @@ def known_places(home: GrassHome) -> int:
 
 
 def leader_of(home: GrassHome) -> str:
-    return str(next(one["name"] for one in told(home)["brokers"] if one["leads"]))
+    """Tell who leads; empty: nobody does at present."""
+    ran = home.run("brokers", "--json")
+    if ran.returncode != 0:
+        assert "no broker leads at present" in ran.stderr
+        return ""
+    brokers = json.loads(ran.stdout)["brokers"]
+    return next((str(one["name"]) for one in brokers if one["leads"]), "")
 
 
 def await_event(lines: IO[str], kind: str, job: int) -> None:
@@ -135,6 +145,30 @@ def test_a_leader_that_hung_writes_nothing_more(
     assert leader_of(first) == "two"
 
 
+def test_where_nobody_leads_a_standby_says_so_at_once(
+    brokers: Brokers, database: str, postgres: "PostgresServer"
+) -> None:
+    first, second, rack = brokers
+    name = urlsplit(database).path.removeprefix("/")
+    postgres.execute(f"ALTER DATABASE {name} SET default_transaction_read_only TO on")
+    postgres.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        f" WHERE datname = '{name}'"
+    )
+    first.kill_daemon()
+    seen = until(lambda: told(second), "nobody leads", lambda seen: not seen["leader"])
+    last = next(one for one in seen["brokers"] if one["id"] == seen["last_leader"])
+    assert (last["name"], seen["epoch"]) == ("one", 1)
+    assert "taken" in second.ok("brokers")
+    refused = rack.run("brokers")
+    assert refused.returncode != 0
+    assert (
+        f"no broker leads at present; the last was {last['address']}, in epoch 1"
+        in (refused.stderr)
+    )
+    postgres.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+
+
 def test_a_leader_that_is_stopped_leaves_the_lead_to_a_standby(
     brokers: Brokers,
 ) -> None:
@@ -171,11 +205,19 @@ def test_a_callers_environment_goes_to_the_callers_machine_alone(
     print_it = ("--hold", "--", "sh", "-c", "echo secret: $SECRET")
     here = first.enqueue("--worker", "one", *print_it)
     there = first.enqueue("--worker", "two", *print_it)
+    done = first.enqueue("--worker", "one", "--", "echo", "kept")
+    first.ok("wait", str(done))
     first.kill_daemon()
     await_lead(second, "two")
+    # It lies on the disk of the broker that died, and comes back with it.
+    away = second.run("logs", str(done))
+    assert away.returncode != 0
+    assert "worker `one` is unreachable" in away.stderr
+    assert f"the output of job {done} is there" in away.stderr
     second.ok("release", "--yes", f"{here}-{there}")
     second.ok("wait", str(there))
     assert second.ok("logs", str(there)) == "secret:\n"
     first.ok("start")
     second.ok("wait", str(here))
     assert second.ok("logs", str(here)) == "secret: mine\n"
+    assert second.ok("logs", str(done)) == "kept\n"

@@ -5,6 +5,7 @@ and their replies take time, fail and are lost; a commit that its broker has giv
 may still be carried out later, as a server does for a client that is gone.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from grass.broker.core.leadership import (
     Decision,
     Leadership,
     Load,
+    Release,
     StepDown,
 )
 from grass.errors import LeadLost, StorageError
@@ -105,12 +107,12 @@ class Connection(FaultyStore):
         else:
             write()
 
-    def take(self, holder: str, epoch: int) -> Lease:
+    def take(self, holder: str, epoch: int, term_s: float = TERM_S) -> Lease:
         """Take or renew the lead."""
         self._check_reachable()
         if self._database.read_only:
             raise StorageError("the database is read-only")
-        return self._database.take_lease(holder, holder, TERM_S, epoch)
+        return self._database.take_lease(holder, holder, term_s, epoch)
 
     def _check_reachable(self) -> None:
         if self._node.cut_off or self._database.is_down:
@@ -229,6 +231,18 @@ class Node:
                     self._load(epoch)
                 case StepDown(reason):
                     self._step_down(reason)
+                case Release(epoch):
+                    release = lambda e=epoch: self._release(e)  # noqa: E731
+                    self._after(self._database.delay_us(), "releases", release)
+
+    def yield_lead(self) -> None:
+        """Let a standby lead, if others do not reach this broker."""
+        if self.isolated:
+            self._act(self.leadership.yield_lead(self.now_s()))
+
+    def _release(self, epoch: int) -> None:
+        with contextlib.suppress(StorageError):
+            self.connection.take(self.machine.id, epoch, 0.0)
 
     def _ask(self, number: int, epoch: int) -> None:
         try:

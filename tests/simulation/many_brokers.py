@@ -13,6 +13,8 @@ from tests.simulation.worker_shell import SimWorker
 from tests.simulation.world import MILLISECOND, SECOND, World
 
 HOUR_US = 3600 * SECOND
+NOTICED_US = 6 * SECOND
+"""How long a leader takes to see that others look for one elsewhere."""
 
 
 class ManyBrokers(Cluster):
@@ -164,6 +166,7 @@ class ManyBrokers(Cluster):
         """Cut a broker off from all other machines."""
         node.machine.host.note("ISOLATED")
         node.isolated_until = max(node.isolated_until, self.world.now + lasts_us)
+        node.machine.host.after(NOTICED_US, "hears nobody", node.yield_lead)
         for machine in self.machines:
             if machine is not node.machine and machine.linked_to is node.machine:
                 machine.cut_link()

@@ -7,7 +7,7 @@ for `grass restart`, and for a command that has to start the daemon again.
 import contextlib
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from grass.client.credentials import Credentials, JoinedBroker
@@ -20,6 +20,15 @@ DEFAULT_LEASE_S = 60.0
 SHORTEST_LEASE_S = 4.0
 _REMOTE_BROKER = ("--connect=", "--no-broker")
 """Saved options that choose the broker of another machine."""
+
+
+class StandbyAnswers(NamedTuple):
+    """What a daemon answers whose own broker stands by."""
+
+    refusal: Callable[[], GrassError]
+    """To what is the broker's."""
+    brokers: Callable[[], object]
+    """To who asks for the brokers."""
 
 
 class Hosting(NamedTuple):

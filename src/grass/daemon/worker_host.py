@@ -18,6 +18,7 @@ from grass.daemon.forwarding.deferred_server import DeferredServer
 from grass.daemon.hosting import (
     Hosting,
     RemoteBroker,
+    StandbyAnswers,
     save_options,
     with_worker_name,
 )
@@ -55,7 +56,7 @@ class _Hosted(NamedTuple):
     def api(
         self,
         link_state: Callable[[], DialerState],
-        refusal: Callable[[], GrassError] | None,
+        standby: StandbyAnswers | None,
     ) -> "ApiServer":
         """Make what answers on the Unix socket."""
         # Loaded on use: it takes longer than all the rest of this daemon.
@@ -63,7 +64,7 @@ class _Hosted(NamedTuple):
         from grass.daemon.forwarding.api_forwarding import application
         from grass.daemon.forwarding.remote_calls import WorkerDaemon
 
-        return ApiServer(application(WorkerDaemon(*self, link_state, refusal)))
+        return ApiServer(application(WorkerDaemon(*self, link_state, standby)))
 
 
 async def host_worker(
@@ -72,12 +73,11 @@ async def host_worker(
     settings: Settings,
     works_for: RemoteBroker,
     process: DaemonProcess,
-    refusal: Callable[[], GrassError] | None = None,
+    standby: StandbyAnswers | None = None,
 ) -> None:
     """Run the worker until the daemon is to stop; running jobs go on.
 
-    `refusal` makes the answer to what is the broker's, where this daemon has one that
-    stands by.
+    `standby` answers what is the broker's, where this daemon has one that stands by.
     """
     process.handle_signals()
     identity = worker_id(home)
@@ -86,7 +86,7 @@ async def host_worker(
     blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
     agent = await worker(home, named, identity, dialer, settings, blobs)
     hosted = _Hosted(home, identity, works_for, settings, process, agent)
-    server = DeferredServer(lambda: hosted.api(lambda: dialer.state, refusal))
+    server = DeferredServer(lambda: hosted.api(lambda: dialer.state, standby))
     working = with_old_results_removed(home, settings, agent.run())
     unix = UnixAccess(home, server)
     async with asyncio.TaskGroup() as group:

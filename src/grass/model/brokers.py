@@ -35,6 +35,8 @@ class BrokerPresence(msgspec.Struct, frozen=True, kw_only=True):
     started_at: int = 0
     lag_s: float = 0.0
     """How long the database took to answer it last."""
+    asks: int = 0
+    """How often workers of other machines have dialled this standby lately."""
 
 
 class SeenBroker(msgspec.Struct, frozen=True, kw_only=True):

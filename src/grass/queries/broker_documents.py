@@ -29,10 +29,12 @@ class BrokersReply(msgspec.Struct):
     brokers: list[BrokerReply]
     leader: str
     """The id of the one that leads; empty: none at present."""
+    last_leader: str
+    """The id of the one that has taken the lead last."""
     epoch: int
     """How often the lead was taken so far; 0: the broker has its store to itself."""
     led_s: float
-    """For how long it leads."""
+    """How long ago it took the lead."""
 
 
 def brokers_document(seen: Sequence[SeenBroker], lease: Lease) -> BrokersReply:
@@ -52,4 +54,5 @@ def brokers_document(seen: Sequence[SeenBroker], lease: Lease) -> BrokersReply:
         for one in seen
     ]
     shown.sort(key=lambda one: (not one.leads, one.name, one.id))
-    return BrokersReply(shown, leader, lease.epoch, round(lease.led_s, 3))
+    led_s = round(lease.led_s, 3)
+    return BrokersReply(shown, leader, lease.holder, lease.epoch, led_s)

@@ -11,23 +11,33 @@ arrive.
     STANDBY --answered: the lead is ours--> LOADING --loaded--> LEADING
        ^                                     |  ^                |  |
        |                                     |  +----in doubt----+  |
-       +-- another leads, or the term is over, or a commit is refused
+       +-- another leads, or the term is over, or a commit is refused, or it yields
 
 The state is loaded after the epoch was taken, never before. A broker that stepped down,
 or does not know what came of a commit, asks without its old epoch: what it left under
 way in the store has ended when it gets the next one.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from grass.model.brokers import Lease
+from grass.model.brokers import Lease, SeenBroker
 
 TERM_S = 5.0
 RENEW_S = 1.0
 MARGIN_S = 1.0
 """How much less than the term a leader trusts: for the rates of two clocks, and for the
 time from the last check to what is then sent."""
+MOMENT_S = 0.02
+"""How long after the end of another's term it is asked for."""
+CUT_OFF_S = 4.0
+"""So long without a word of another machine's worker is a reason to yield, if those
+workers are heard elsewhere."""
+ENOUGH_ASKED = 2
+"""How often standbys must have been dialled meanwhile."""
+ABSTAINS_S = TERM_S
+"""For how long a broker that has yielded lets the others have the lead."""
 
 
 class LeadPhase(StrEnum):
@@ -60,7 +70,13 @@ class StepDown(NamedTuple):
     reason: str
 
 
-Decision = AskForLease | Load | StepDown
+class Release(NamedTuple):
+    """End the term in the store: another broker need not wait for that."""
+
+    epoch: int
+
+
+Decision = AskForLease | Load | StepDown | Release
 
 
 class Leadership:
@@ -80,6 +96,8 @@ class Leadership:
         """When the request that is under way was sent."""
         self._asked = AskForLease(0, 0)
         self._ask_s = now_s
+        self._abstains_s = now_s
+        """Until when it does not ask, whoever leads."""
 
     @property
     def leads(self) -> bool:
@@ -96,9 +114,21 @@ class Leadership:
         left_s = known.remaining_s - (now_s - self._told_s)
         return known if known.holder and left_s > 0 else None
 
+    def lease_at(self, now_s: float) -> Lease:
+        """Return the lease as it was told last, with its spans as they are now."""
+        known, passed_s = self.lease, now_s - self._told_s
+        return Lease(
+            holder=known.holder,
+            address=known.address,
+            epoch=known.epoch,
+            remaining_s=known.remaining_s - passed_s,
+            led_s=known.led_s + passed_s if known.epoch else 0.0,
+        )
+
     def wake_at(self) -> float:
         """Return when `step` has something to do."""
-        ask_s = self._ask_s if self._asked_s is None else self._asked_s + TERM_S
+        due_s = max(self._ask_s, self._abstains_s)
+        ask_s = due_s if self._asked_s is None else self._asked_s + TERM_S
         return min(ask_s, self._trusted_s) if self.leads else ask_s
 
     # Events.
@@ -111,7 +141,7 @@ class Leadership:
         if self._asked_s is not None and now_s >= self._asked_s + TERM_S:
             # Whatever comes of that request: its term would be over.
             self._asked_s = None
-        if self._asked_s is None and now_s >= self._ask_s:
+        if self._asked_s is None and now_s >= max(self._ask_s, self._abstains_s):
             self._asked_s = now_s
             self._asked = AskForLease(self._asked.number + 1, self.epoch)
             decided.append(self._asked)
@@ -124,6 +154,9 @@ class Leadership:
         asked_s = self._replied(now_s)
         self.lease, self._told_s = lease, asked_s
         if lease.holder != self.holder:
+            if 0 < lease.remaining_s < RENEW_S:
+                # Not a whole second later: nobody leads until then.
+                self._ask_s = now_s + lease.remaining_s + MOMENT_S
             return [self._step_down(f"{_name(lease)} leads")] if self.leads else []
         if self.epoch and lease.epoch != self.epoch:
             return [self._step_down("the lead was taken again in our name")]
@@ -159,6 +192,17 @@ class Leadership:
         decided: list[Decision] = [self._step_down(reason)] if self.leads else []
         return decided + self.step(now_s)
 
+    def yield_lead(self, now_s: float) -> list[Decision]:
+        """Let a standby lead: the other machines reach that one, and not this broker.
+
+        Nothing else would end its lead, as it reaches the store.
+        """
+        if not self.leads or not self.epoch:
+            return self.step(now_s)
+        self._abstains_s = now_s + ABSTAINS_S
+        release = Release(self.epoch)
+        return [self._step_down("other machines reach a standby alone"), release]
+
     def _taken(self, epoch: int, until_s: float, now_s: float) -> list[Decision]:
         """Take the lead, if the reply is to a request for the next epoch, and in time.
 
@@ -181,6 +225,17 @@ class Leadership:
     def _step_down(self, reason: str) -> StepDown:
         self.phase, self.epoch = LeadPhase.STANDBY, 0
         return StepDown(reason)
+
+
+def is_cut_off(quiet_s: float, seen: Iterable[SeenBroker], holder: str) -> bool:
+    """Tell whether other machines look for a leader elsewhere, and not at its place.
+
+    `quiet_s` is how long it has heard none of their workers. A broker that nobody
+    dials stays silent for good reasons; one whose workers dial a standby does not.
+    """
+    others = [one for one in seen if one.broker.id != holder and one.seen_s < CUT_OFF_S]
+    asks = sum(one.broker.asks for one in others)
+    return quiet_s >= CUT_OFF_S and asks >= ENOUGH_ASKED
 
 
 def _name(lease: Lease) -> str:

@@ -8,19 +8,22 @@ that was stopped has. Each look also announces this broker, and reads who else i
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from grass.broker.core.leadership import (
+    CUT_OFF_S,
     TERM_S,
     AskForLease,
     Decision,
     Leadership,
     LeadPhase,
+    Release,
     StepDown,
+    is_cut_off,
 )
 from grass.errors import GrassError, LeadLost
 from grass.event_log import EventLog
@@ -29,8 +32,10 @@ from grass.store import Store
 
 log = EventLog(__name__)
 
-ANNOUNCED_S = 2.0
-"""How often a broker says that it is there."""
+ANNOUNCED_S = 0.9
+"""How often a broker says that it is there, and looks for others: with each request."""
+FOUND_S = 6.0
+"""How long workers may take to find a broker that leads now."""
 NAMED_S = 86400.0
 ASKING_THREADS = 2
 """One more than is used, as a request to a database that is gone may hang."""
@@ -55,6 +60,9 @@ class Lead(Protocol):
     def give_up(self, reason: str) -> None:
         """Step down: a commit was refused."""
 
+    def heard_machine(self) -> None:
+        """Note that another machine's worker was heard."""
+
     def addresses(self) -> tuple[str, ...]:
         """Return where the cluster's brokers are, if it has several."""
 
@@ -75,6 +83,7 @@ class Candidacy:
 
     def __init__(self, store: Store, presence: BrokerPresence) -> None:
         self._brokers: list[SeenBroker] = []
+        self._looked_s = boottime()
         self._store = store
         self._presence = presence
         self._leadership = Leadership(presence.id, boottime())
@@ -83,6 +92,10 @@ class Candidacy:
         self._asking: set[asyncio.Future[None]] = set()
         self._announced_s = -ANNOUNCED_S
         self._reason = "it has not led yet"
+        self._heard_s = 0.0
+        """When another machine's worker was heard last."""
+        self._asked_s: list[float] = []
+        """When workers of other machines dialled this standby."""
 
     # As the broker sees it.
 
@@ -116,6 +129,12 @@ class Candidacy:
         """Who leads, as the store told last."""
         return self._leadership.lease
 
+    def seen_now(self) -> tuple[list[SeenBroker], Lease]:
+        """Return all brokers and who leads, as far as is known by now."""
+        passed_s = boottime() - self._looked_s
+        seen = [replace(one, seen_s=one.seen_s + passed_s) for one in self._brokers]
+        return seen, self._leadership.lease_at(boottime())
+
     def leader(self) -> Lease | None:
         """Return who leads now, if that is known."""
         return self._leadership.leader(boottime())
@@ -133,7 +152,11 @@ class Candidacy:
         """Return what callers are told: where the leader is, if there is one."""
         known = self.leader()
         if known is None or known.holder == self.id:
-            return LeadLost("no broker leads at present", "one will within seconds")
+            last = f"; the last was {self.lease.address}" if self.lease.address else ""
+            return LeadLost(
+                f"no broker leads at present{last}, in epoch {self.lease.epoch}",
+                "one will within seconds, if it reaches the database",
+            )
         error = LeadLost(
             f"the broker at {known.address} leads", f"ask there: {known.address}"
         )
@@ -150,6 +173,15 @@ class Candidacy:
         places = [leader, *(one.broker.address for one in known)]
         found = tuple(dict.fromkeys(place for place in places if place))
         return found if len(found) > 1 else ()
+
+    def heard_machine(self) -> None:
+        """Note that another machine's worker was heard, and so reaches this broker."""
+        self._heard_s = max(self._heard_s, boottime())
+
+    def asked_by(self, worker: str) -> None:
+        """Note that a worker has dialled this standby: it may not reach the leader."""
+        if worker != self.id:
+            self._asked_s.append(boottime())
 
     async def next_epoch(self) -> int:
         """Take the next epoch: it is not known what came of a commit."""
@@ -172,6 +204,7 @@ class Candidacy:
 
     def loaded(self, epoch: int) -> None:
         """Lead: the state was read after this epoch was taken."""
+        self._heard_s = boottime() + FOUND_S
         self._act(self._leadership.loaded(epoch, boottime()))
 
     def give_up(self, reason: str) -> None:
@@ -218,14 +251,24 @@ class Candidacy:
     def _act(self, decisions: list[Decision]) -> None:
         for one in decisions:
             if isinstance(one, AskForLease):
-                asking = asyncio.ensure_future(self._ask(one))
-                self._asking.add(asking)
-                asking.add_done_callback(self._asking.discard)
+                self._start(self._ask(one))
+            elif isinstance(one, Release):
+                self._start(self._release(one.epoch))
             elif isinstance(one, StepDown):
                 self._reason = one.reason
                 log.warning("lead.lost", reason=one.reason)
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        asking = asyncio.ensure_future(work)
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+
+    async def _release(self, epoch: int) -> None:
+        with contextlib.suppress(GrassError):
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._threads, self._take, 0.0, epoch)
 
     async def _ask(self, ask: AskForLease) -> None:
         loop = asyncio.get_running_loop()
@@ -238,6 +281,14 @@ class Candidacy:
             self._act(self._leadership.failed(ask.number, boottime()))
         else:
             self._act(self._leadership.answered(ask.number, lease, boottime()))
+            if self._is_cut_off():
+                self._act(self._leadership.yield_lead(boottime()))
+
+    def _is_cut_off(self) -> bool:
+        """Tell whether this leader should yield; nobody finds one that still loads."""
+        if self._leadership.phase is not LeadPhase.LEADING:
+            return False
+        return is_cut_off(boottime() - self._heard_s, self._brokers, self.id)
 
     def _take(self, term_s: float, epoch: int) -> Lease:
         """Ask for the lead, and announce this broker when that is due."""
@@ -248,9 +299,16 @@ class Candidacy:
         if term_s and now_s >= self._announced_s + ANNOUNCED_S:
             self._announced_s = now_s
             with contextlib.suppress(GrassError):
-                self._store.announce(replace(me, lag_s=round(now_s - began_s, 4)))
-                self._brokers = self._store.brokers()
+                lag_s = round(now_s - began_s, 4)
+                self._store.announce(replace(me, lag_s=lag_s, asks=self._asks()))
+                self._brokers, self._looked_s = self._store.brokers(), boottime()
         return lease
+
+    def _asks(self) -> int:
+        """Count how often workers of other machines dialled this standby lately."""
+        since_s = boottime() - CUT_OFF_S
+        self._asked_s = [at for at in self._asked_s if at > since_s]
+        return len(self._asked_s)
 
 
 def boottime() -> float:

@@ -79,6 +79,8 @@ class Links:
         self._banned: set[str] = set()
         self.brokers: Callable[[], tuple[str, ...]] = tuple
         """The addresses of the cluster's brokers; none where there is one."""
+        self.heard_machine: Callable[[], object] = int
+        """Called when another machine's worker was heard."""
 
     def open(
         self,
@@ -275,6 +277,8 @@ class WorkerConnection:
         attempt may end: the lease is renewed, and the broker begins to count again.
         """
         self._beat_at = message.at
+        if self.address is not None:
+            self._links.heard_machine()
         if self._promised and self.worker in state.workers:
             leases.renewed(state, self.worker)
             worker = state.workers[self.worker]

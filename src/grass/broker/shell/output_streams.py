@@ -175,4 +175,7 @@ class OutputStreams:
 
 
 def _away() -> Unreachable:
-    return Unreachable("the worker that holds this output is unreachable")
+    return Unreachable(
+        "the worker that holds this output is unreachable",
+        "it comes back with that machine: see `grass workers`",
+    )

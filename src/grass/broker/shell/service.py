@@ -76,6 +76,7 @@ class Broker(JobWaits):
         self._links = Links(self)
         if lead is not None:
             self._links.brokers = lead.addresses
+            self._links.heard_machine = lead.heard_machine
             self._rounds.share_store()
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}

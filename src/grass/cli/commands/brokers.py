@@ -24,16 +24,29 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     with Client(broker=values.broker) as client:
+        # That nobody leads is an answer here.
+        client.waits_for_leader = False
         document = client.brokers()
     if values.has("json"):
         print_document(document)
         return 0
     show(render(HEADER, rows(document), this_screen(), _TINTS))
     if document["epoch"]:
-        say(f"epoch {document['epoch']}, for {brief(document['led_s'])}")
+        say(epoch_line(document))
     if not document["leader"]:
-        warn("no broker leads at present; one will within seconds")
+        warn("no broker leads at present; one will, if it reaches the database")
     return 0
+
+
+def epoch_line(document: Document) -> str:
+    """Say who leads, or led last, and since when."""
+    since = brief(document["led_s"])
+    if document["leader"]:
+        return f"epoch {document['epoch']}, for {since}"
+    last = document.get("last_leader", "")
+    names = [one["name"] for one in document["brokers"] if one["id"] == last]
+    who = names[0] if names else "a broker that is gone"
+    return f"epoch {document['epoch']}, taken {since} ago by {who}"
 
 
 def rows(document: Document) -> list[list[str]]:

@@ -45,7 +45,8 @@ def application(daemon: WorkerDaemon) -> Application:
         ("POST", "/guests/{id}/end"): guest_forwarding.end,
         ("POST", "/jobs/{id}/inner-type"): _forward,
     }
-    if daemon.refusal is not None:
+    if daemon.standby is not None:
+        own["GET", "/brokers"] = _brokers
         # Its machine is one of several that the leader tells of.
         del own["GET", "/workers"], own["GET", "/devices"]
     routes = []
@@ -84,8 +85,8 @@ async def _workers(request: Request) -> object:
 
 async def _refuse(request: Request) -> object:
     daemon: WorkerDaemon = request.app.state.context
-    if daemon.refusal is not None:
-        raise daemon.refusal()
+    if daemon.standby is not None:
+        raise daemon.standby.refusal()
     raise Refused(
         f"this daemon works for the broker at {daemon.broker} and has no queue itself",
         _hint(daemon),
@@ -102,8 +103,8 @@ def _hint(daemon: WorkerDaemon) -> str:
 async def _overview(request: Request) -> object:
     """Tell of this daemon; a standby sends those on who want to see jobs."""
     daemon: WorkerDaemon = request.app.state.context
-    if daemon.refusal is not None and request.headers.get(OWN_HEADER) is None:
-        raise daemon.refusal()
+    if daemon.standby is not None and request.headers.get(OWN_HEADER) is None:
+        raise daemon.standby.refusal()
     link = daemon.link_state()
     broker = {
         "address": daemon.broker,
@@ -140,6 +141,13 @@ def own_overview(
         "more": 0,
         "more_by_state": {},
     }
+
+
+async def _brokers(request: Request) -> object:
+    """Tell who leads as this standby knows it, also where nobody does."""
+    daemon: WorkerDaemon = request.app.state.context
+    assert daemon.standby is not None
+    return daemon.standby.brokers()
 
 
 async def _config(request: Request) -> object:

@@ -19,8 +19,8 @@ from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.config import API_PREFIX, Home
 from grass.daemon.daemon_process import DaemonProcess
-from grass.daemon.hosting import RemoteBroker
-from grass.errors import GrassError, NoBroker, UsageError
+from grass.daemon.hosting import RemoteBroker, StandbyAnswers
+from grass.errors import NoBroker, UsageError
 from grass.link.dialer import DialerState
 from grass.settings import Settings
 from grass.worker.shell.agent import WorkerAgent
@@ -42,7 +42,7 @@ class WorkerDaemon(NamedTuple):
     agent: WorkerAgent
     link_state: Callable[[], DialerState]
     """The state of the link to the broker."""
-    refusal: Callable[[], GrassError] | None = None
+    standby: StandbyAnswers | None = None
     """What is answered by a daemon whose own broker stands by."""
     version: str = grass.__version__
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import grass
 from grass.broker.core.rounds import loaded
+from grass.broker.core.workers.registry import note_machines
 from grass.broker.shell.candidacy import Candidacy
 from grass.broker.shell.service import Broker
 from grass.config import Home
@@ -136,6 +137,8 @@ class SharedHost:
             return None
         if not candidacy.trusts() or candidacy.epoch != epoch:
             return None
+        places = {one.broker.id: one.broker.address for one in candidacy.brokers}
+        note_machines(core.state, candidacy.id, places)
         broker = Broker(self._store, lambda _: False, candidacy, core)
         if not self._hosting.starts_jobs:
             broker.stop_starting()

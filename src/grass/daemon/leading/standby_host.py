@@ -23,12 +23,14 @@ from grass.client.credentials import Credentials, JoinedBroker
 from grass.config import API_PREFIX, OWN_HEADER, Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.forwarding.api_forwarding import own_overview
-from grass.daemon.hosting import Hosting, RemoteBroker, save_options
+from grass.daemon.hosting import Hosting, RemoteBroker, StandbyAnswers, save_options
 from grass.daemon.unix_access import UnixAccess
 from grass.daemon.worker_host import host_worker
 from grass.errors import UsageError
 from grass.event_log import EventLog
+from grass.link.remote_end import WORKER_HEADER
 from grass.model.addresses import Address, read_address
+from grass.queries.broker_documents import BrokersReply, brokers_document
 from grass.queries.documents import json_bytes
 from grass.settings import Settings
 
@@ -81,8 +83,12 @@ class Standby:
             self._settings,
             places,
             self._process,
-            self._candidacy.lost_error,
+            StandbyAnswers(self._candidacy.lost_error, self._brokers),
         )
+
+    def _brokers(self) -> BrokersReply:
+        """Tell who leads as this broker knows it, also where nobody does."""
+        return brokers_document(*self._candidacy.seen_now())
 
     def _places(self, known: JoinedBroker) -> tuple[Address, ...]:
         """Return where the leader and the other brokers are, but not this one."""
@@ -121,7 +127,12 @@ class Standby:
             done = {"jobs": [], "warnings": [], "changed": True}
             return Response(json_bytes(done), media_type="application/json")
 
+        async def brokers(_: Request) -> Response:
+            document = json_bytes(self._brokers())
+            return Response(document, media_type="application/json")
+
         own = [
+            Route(API_PREFIX + "/brokers", brokers, methods=["GET"]),
             Route(API_PREFIX + "/overview", overview, methods=["GET"]),
             Route(API_PREFIX + "/daemon/stop", stop, methods=["POST"]),
         ]
@@ -141,6 +152,7 @@ def refusal(candidacy: Candidacy, *own: Route) -> Application:
         return problem_response(candidacy.lost_error())
 
     async def refuse(websocket: WebSocket) -> None:
+        candidacy.asked_by(websocket.headers.get(WORKER_HEADER, ""))
         await websocket.send_denial_response(problem_response(candidacy.lost_error()))
 
     path = "/{path:path}"

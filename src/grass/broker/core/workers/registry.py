@@ -5,6 +5,7 @@ the second gets a number behind it, and so does one whose name reads as an id.
 """
 
 import re
+from collections.abc import Mapping
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
@@ -35,6 +36,17 @@ def name_of(state: State, worker: str) -> str:
     """Return the name of a worker, or its id where it was forgotten."""
     known = state.workers.get(worker)
     return known.name if known else worker
+
+
+def note_machines(state: State, own: str, addresses: Mapping[str, str]) -> None:
+    """Have workers that were part of other brokers' daemons be those of other machines.
+
+    They were, while their brokers led. `addresses` has where each broker is, by the id
+    of its worker.
+    """
+    for worker in state.workers.values():
+        if worker.address is None and worker.id != own:
+            worker.address = addresses.get(worker.id, "").rpartition(":")[0]
 
 
 def name_for(state: State, worker: str, wanted: str) -> str:
