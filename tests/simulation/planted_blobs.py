@@ -32,7 +32,7 @@ def _held_removed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BlobClaims, "removable", removable)
 
 
-@bug("a blob that is about to be removed counts as there", likely=3)
+@bug("a blob that is about to be removed counts as there", likely=13)
 def _removed_there(patch: pytest.MonkeyPatch) -> None:
     def removable(self: BlobClaims, unnamed: Iterable[str]) -> list[str]:
         return [name for name in unnamed if not self._held[name]]
@@ -51,7 +51,7 @@ def _not_waited_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WorkerCore, "_start", start)
 
 
-@bug("a piece of a blob that is cut off is taken", likely=10)
+@bug("a piece of a blob that is cut off is taken", likely=34)
 def _cut_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(blob_fetches._Fetch, "problem", lambda self, data: "")
 
