@@ -135,7 +135,8 @@ class Inbox:
 
     def _leave_out(self) -> None:
         """Drop hellos at the front that a later one has replaced."""
-        while self._waiting and self._is_replaced(*self._waiting[0]):
+        # While none waits no earlier one was replaced, and most often none does.
+        while self._hellos and self._waiting and self._is_replaced(*self._waiting[0]):
             self._taken()
 
     def _is_replaced(self, call: AnyCall, reply: ReplyTo) -> bool:

@@ -92,8 +92,11 @@ class WorkerAttempt(msgspec.Struct):
         """
         if self.start is None:
             return []
-        notes = self.notes._replace(after=self.after)
-        verbs: list[Verb] = [self.start._replace(after=self.after, meta=notes)]
+        start = self.start
+        if (start.after, self.notes.after) != (self.after, self.after):
+            notes = self.notes._replace(after=self.after)
+            start = start._replace(after=self.after, meta=notes)
+        verbs: list[Verb] = [start]
         if self.suspended:
             verbs.append(SuspendVerb(self.start.id))
         if self.stopping:

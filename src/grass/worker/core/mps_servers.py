@@ -64,7 +64,8 @@ class MpsServers:
             if isinstance(verb, StartVerb) and unit:
                 self._start(unit, verb)
             else:
-                self._begin_named(verb)
+                if self._held:
+                    self._begin_named(verb)
                 self._verbs.append(verb)
         taken, self._verbs = self._verbs, []
         return taken

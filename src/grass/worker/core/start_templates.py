@@ -90,16 +90,15 @@ def _derived(start: Start, around: Surroundings, known: StartVerb) -> StartVerb:
     own = own_variables(start, around.gpus)
     own[MARKER] = start.attempt
     path = own_path(start, around)
-    output = f"{path}.log"
-    verb = known._replace(
+    output, task = f"{path}.log", known.task
+    return known._replace(
         id=start.attempt,
         output=output,
         after=start.after,
         meta=_notes(start, cast("Notes", known.meta), output),
+        env={**known.env, **own} if task is None else known.env,
+        task=None if task is None else _task(start, around, task, path, own),
     )
-    if known.task is None:
-        return verb._replace(env={**known.env, **own})
-    return verb._replace(task=_task(start, around, known.task, path, own))
 
 
 def _notes(start: Start, known: Notes, output: str) -> Notes:

@@ -6,8 +6,10 @@ that the store can keep it and sums of it stay numbers, and is of bounded size. 
 person reads and a good worker may make too long is cut; all else is refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from grass.errors import GrassError, ProtocolError
 from grass.link.messages import (
@@ -187,36 +189,47 @@ def _check_processes(processes: dict[int, Units]) -> None:
             raise ProtocolError("a process has an amount of vram that cannot be")
 
 
+class _Checked(NamedTuple):
+    """What of a message is checked: numbers with bounds, and paths."""
+
+    numbers: Callable[[object], tuple[float | None, ...]]
+    bounds: list[tuple[str, float, float]]
+    paths: Callable[[object], tuple[str | None, ...]]
+
+
 @cache
-def _checked_fields(
-    kind: type[_AboutAttempt],
-) -> tuple[list[tuple[str, float, float]], list[str]]:
-    """Return which fields of a message are numbers with bounds, and which paths."""
+def _checked_fields(kind: type[_AboutAttempt]) -> _Checked:
     names = kind.__struct_fields__
     bounds: list[tuple[str, float, float]] = [
         (name, least, most) for name, (least, most) in _BOUNDS.items() if name in names
     ]
-    return bounds, [name for name in _PATHS if name in names]
+    paths = [name for name in _PATHS if name in names]
+    return _Checked(_values_of([one[0] for one in bounds]), bounds, _values_of(paths))
+
+
+def _values_of(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
+    """Return what gives the values of these fields, with one call for all of them."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda message: tuple(getattr(message, name) for name in names)
 
 
 def _check_each(reports: Iterable[_AboutAttempt]) -> None:
     for report in reports:
         attempt_id(report.attempt)
-        bounds, paths = _checked_fields(type(report))
-        for name, least, most in bounds:
-            number = getattr(report, name)
+        numbers, bounds, paths = _checked_fields(type(report))
+        for number, (name, least, most) in zip(numbers(report), bounds, strict=True):
             # Of what is no number at all neither side of this holds.
             if number is not None and not least <= number <= most:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
-        for name in paths:
-            path = getattr(report, name)
+        for path in paths(report):
             if path:
                 _check_length(path, LONGEST_PATH)
         if isinstance(report, Overran):
             _check_detail(report.unit)
         if isinstance(report, Exited):
             _check_cause(report)
-        if isinstance(report, Exited | Returned) and report.reason:
+        if isinstance(report, (Exited, Returned)) and report.reason:
             _check_readable(report.reason)
             short = isinstance(report, Returned)
             report.reason = report.reason[: LONGEST_RETURN if short else LONGEST_REASON]
