@@ -14,6 +14,7 @@ from _thread import allocate_lock
 from queue import SimpleQueue
 
 from grass.cli.commands.enqueue import give_hint
+from grass.cli.commands.interrupts import DETACHED
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.options import read
 from grass.cli.printing.prefixed_output import Prefixed, prefix
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
 MOST_COMMANDS = 100
-DETACHED = 130
 LONGEST_TYPE = 1000
 
 

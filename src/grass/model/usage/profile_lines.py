@@ -15,6 +15,7 @@ from grass.model.usage.profiles import MOST_SAMPLES, MeasuredRun, Profile, Sampl
 
 LARGEST_SIZE = 2**50
 MOST_MARKS = 40
+"""Of the curve of an attempt's memory, whose time doubles with each."""
 LONGEST_MODEL = 256
 _Size = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_SIZE)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]

@@ -34,6 +34,7 @@ from grass.model.resources import Units, check_units
 from grass.model.times import LATEST
 from grass.model.usage.attempt_usage import ResourceUse
 from grass.model.usage.enforcement import FEATURES
+from grass.model.usage.profile_lines import MOST_MARKS
 from grass.model.worker import FoundUnits, capacity_of, check_label
 
 MOST_LABELS = 64
@@ -75,8 +76,6 @@ _BOUNDS = {
     "reserved": (0, LARGEST_SIZE),
 }
 MOST_CORES = 1e6
-MOST_MARKS = 40
-"""Of the curve of an attempt's memory, whose time doubles with each."""
 MOST_GPUS = 256
 _PATHS = ("output", "stderr", "usage")
 _AboutAttempt = Report | Exited | Started | Returned | ProfileNoted | Overran
