@@ -20,6 +20,7 @@ from grass.model.access import hash_of
 from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
 from grass.model.usage.attempt_usage import ResourceUse, UnitUse
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 KEPT = sorted(
@@ -30,7 +31,7 @@ KEPT = sorted(
 
 def fill(path: Path) -> None:
     """Make a database with queues, and with jobs in every state."""
-    broker = Brokerage(path, FOUND)
+    broker = Brokerage(path, FOUND, SqliteStore)
     _add_queues(broker)
     _add_ended_jobs(broker)
     _add_live_jobs(broker)

@@ -148,7 +148,7 @@ def test_a_broker_goes_on_with_it(old: Path) -> None:
     assert len(store.events(0, 10_000, None, ())) == events
     last = store.load(0).last_job
     store.close()
-    broker = Brokerage(old, FOUND)
+    broker = Brokerage(old, FOUND, SqliteStore)
     assert broker.enqueue("next") == last + 1
     broker.store.close()
 

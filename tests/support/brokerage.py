@@ -59,6 +59,7 @@ from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import JobPatch
 from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from, request_from
+from grass.store import Store
 from grass.store.interface import JobDetails
 from tests.support.broker_memory import check, memory
 from tests.support.building import BOOT, WORKER, units
@@ -74,8 +75,14 @@ SECOND = 1_000_000
 class Brokerage:
     """One cluster: calls in, committed state and messages out."""
 
-    def __init__(self, path: Path, units_found: str = "{cpu:2}") -> None:
-        self.store = open_store(path)
+    def __init__(
+        self,
+        path: Path,
+        units_found: str = "{cpu:2}",
+        opened: Callable[[Path], Store] = open_store,
+    ) -> None:
+        """Open a broker; some tests are about the file that `SqliteStore` opens."""
+        self.store = opened(path)
         self.now_us = 1_000 * SECOND
         self.found = units_found
         self.sent: list[tuple[str, ToWorker]] = []
