@@ -23,8 +23,8 @@ demo: $(INSTALLED)
 STORE ?= sqlite
 test: $(READY) tmux slurm postgres chromium
 ifeq ($(STORE),postgres)
-	STORE=postgres $(BIN)/python -m pytest -n 3 --dist worksteal -m "not sqlite" \
-		-W ignore::pytest.PytestUnraisableExceptionWarning tests/store tests/broker tests/queries tests/daemon tests/fault
+	STORE=postgres GRASS_MODEL_EXAMPLES=12 $(BIN)/python -m pytest -n 3 --dist worksteal \
+		-m "not sqlite" tests/store tests/broker tests/queries tests/daemon tests/fault
 else
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null & compiling=$$!; \
 	$(MAKE) --no-print-directory style; style=$$?; wait $$compiling; exit $$style

@@ -1,7 +1,9 @@
 """A daemon whose store is in PostgreSQL, and what becomes of it without the server."""
 
 import os
+import re
 import signal
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.patience import until
+from tests.support.postgres import everything
 
 if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
@@ -112,6 +115,37 @@ def test_a_store_that_cannot_be_used_is_one_line(
         assert said in ran.stderr
         assert SECRET not in ran.stderr + ran.stdout
         assert "\n" not in ran.stderr.strip()
+
+
+def test_the_database_holds_neither_environments_nor_what_lets_anybody_in(
+    cold: GrassHome, database: str
+) -> None:
+    cold.ok("start", "--bind", "127.0.0.1:0", "--store", database)
+    cold.ok("enqueue", "--", "sh -c 'echo $PLANTED'", env={"PLANTED": SECRET})
+    cold.ok("enqueue", "--hold", "--", "env", env={"PLANTED": SECRET})
+    assert cold.run("wait", "1").returncode == 0
+    assert cold.logs(1) == f"{SECRET}\n"
+    line = cold.ok("token", "new", "--role", "broker").strip()
+    until((cold.folder / "own-cluster.json").exists, "the machine has no token")
+    own = (cold.folder / "own-cluster.json").read_text()
+    tokens = re.findall(r'"token": ?"[^."]+\.([^"]+)"', own)
+    key = (cold.folder / "broker.key").read_text().splitlines()[1]
+    found = everything(database)
+    for secret in (SECRET, line.rpartition("/")[2], tokens[0], key):
+        assert len(secret) >= 10
+        assert secret not in found
+    assert stat.S_IMODE((cold.folder / "broker.key").stat().st_mode) == 0o600
+    cold.ok("stop")
+    (cold.folder / "broker.key").rename(cold.folder / "kept")
+    refused = cold.run("start", "--store", database)
+    assert refused.returncode == 3
+    assert "broker.key" in refused.stderr
+    assert "\n" not in refused.stderr.strip()
+    cold.ok("store", "forget-environments", env={"GRASS_STORE_URL": database})
+    cold.ok("start", "--store", database)
+    cold.ok("release", "2")
+    assert cold.run("wait", "2").returncode == 0
+    assert SECRET not in cold.logs(2)
 
 
 def test_a_home_with_another_queue_is_refused(cold: GrassHome, database: str) -> None:

@@ -12,25 +12,29 @@ pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 def test_a_queue_moves_to_postgresql_and_back(home: GrassHome, database: str) -> None:
     home.wait(home.enqueue("--", "true"))
     waiting = home.enqueue("--hold", "--", "echo", "moved")
+    home.ok("enqueue", "--hold", "--", "sh -c 'echo $OWN'", env={"OWN": "mine"})
+    mine = 3
     refused = home.run("store", "move", "sqlite", database)
     assert refused.returncode == 5
     assert "already serves" in refused.stderr
     home.ok("stop")
-    assert "moved 2 jobs" in home.ok("store", "move", "sqlite", database)
+    assert "moved 3 jobs" in home.ok("store", "move", "sqlite", database)
     assert not (home.folder / "grass.db").exists()
     home.ok("start")
-    home.ok("release", str(waiting))
+    home.ok("release", "--yes", str(waiting), str(mine))
     assert home.wait(waiting)["state"] == "succeeded"
     assert home.logs(waiting) == "moved\n"
-    assert home.enqueue("--", "true") == 3
+    assert home.run("wait", str(mine)).returncode == 0
+    assert home.logs(mine) == "mine\n"
+    assert home.enqueue("--", "true") == 4
     checked = json.loads(home.ok("store", "check", "--json"))
-    assert (checked["problems"], checked["rows"]["jobs"]) == ([], 3)
+    assert (checked["problems"], checked["rows"]["jobs"]) == ([], 4)
     assert "pg_dump" in home.run("backup", "kept").stderr
-    home.wait(3)
+    home.wait(4)
     home.ok("stop")
     home.ok("store", "move", database, "sqlite")
     home.ok("start")
-    assert [one["id"] for one in home.document()["jobs"]] == [1, 2, 3]
+    assert [one["id"] for one in home.document()["jobs"]] == [1, 2, 3, 4]
     assert "0 problems" in home.ok("store", "check")
 
 

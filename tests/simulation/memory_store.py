@@ -6,7 +6,7 @@ is whole and durable when it returns; what a disk may do instead is not for here
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy, deepcopy
 from threading import Lock
@@ -277,10 +277,10 @@ class MemoryStore:
             ]
             return spans_since(tried, at, limit, after)
 
-    def environments(self, ids: list[int]) -> list[Env]:
-        """Read these stored environments."""
+    def environments(self, origins: Mapping[int, str]) -> list[Env]:
+        """Read these stored environments, each of which came from a machine."""
         with self._lock:
-            return [self.disk.envs[n] for n in sorted(set(ids)) if n in self.disk.envs]
+            return [self.disk.envs[n] for n in sorted(origins) if n in self.disk.envs]
 
     def events(
         self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.simulation.memory_store import MemoryStore, new_disk
+from tests.support.brokers_key import FixedKey
 from tests.support.fixtures import database, postgres
 
 from grass.store import Store
@@ -43,7 +44,7 @@ def in_postgres(url: str) -> Store:
     from grass.store.postgres.address import address_of
     from grass.store.postgres.postgres_store import PostgresStore
 
-    return PostgresStore(address_of(url))
+    return PostgresStore(address_of(url), FixedKey())
 
 
 @pytest.fixture

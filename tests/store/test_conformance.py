@@ -487,7 +487,7 @@ def test_what_only_jobs_needed_that_never_arrived_goes_with_them(
             arrivals=[(2, 3)],
         )
     )
-    assert store.environments([1])
+    assert store.environments({1: ""})
     loaded = reopen().load(0)
     assert (loaded.last_spec, loaded.last_env) == (1, 0)
     assert list(loaded.specs) == [1]

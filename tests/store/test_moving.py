@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.store.filling import dump, fill
+from tests.support.brokers_key import FixedKey
 
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.store.blob_folder import BlobFolder
@@ -54,7 +55,7 @@ def filled(tmp_path: Path) -> Path:
 
 
 def in_postgres(url: str) -> "closing[PostgresStore]":
-    return closing(PostgresStore(address_of(url)))
+    return closing(PostgresStore(address_of(url), FixedKey()))
 
 
 def test_there_and_back_every_row_is_the_same(
@@ -79,7 +80,7 @@ def test_there_and_back_every_row_is_the_same(
         hashlib.sha256(BYTES).hexdigest()
     ) == len(BYTES)
     with pytest.raises(NoDatabase, match="was moved to"):
-        PostgresStore(address_of(database))
+        PostgresStore(address_of(database), FixedKey())
 
 
 @pytest.mark.parametrize("step", ["blobs", "rows", "jobs", "events", "compared"])

@@ -9,6 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.brokers_key import FixedKey
 from tests.support.building import a_job, a_spec
 
 from grass.errors import NoDatabase, StorageError
@@ -26,6 +27,7 @@ from grass.store.postgres import connections, migrating
 from grass.store.postgres.address import address_of
 from grass.store.postgres.dialect import PostgresDialect
 from grass.store.postgres.postgres_store import PostgresStore
+from grass.store.postgres.sealing import Sealing
 from grass.store.sql.dialect import migrations
 
 ONLY_SQLITE = {"leases"}
@@ -36,7 +38,7 @@ PID = os.getpid()
 
 @pytest.fixture
 def store(database: str) -> Iterator[PostgresStore]:
-    with closing(PostgresStore(address_of(database))) as store:
+    with closing(PostgresStore(address_of(database), FixedKey())) as store:
         yield store
 
 
@@ -72,11 +74,11 @@ def test_the_migrations_end_at_the_schema_this_code_knows() -> None:
 
 
 def test_it_has_a_statement_for_each_of_sqlite() -> None:
-    assert set(SqliteDialect().names()) <= set(PostgresDialect().names())
+    assert set(SqliteDialect().names()) <= set(PostgresDialect(Sealing(b"")).names())
 
 
 def test_every_statement_is_taken(store: PostgresStore) -> None:
-    sql = PostgresDialect()
+    sql = PostgresDialect(Sealing(b""))
     holes = {"where": "TRUE", "order": "1", "index": "", "counted": "TRUE"}
     for name in sql.names():
         plain = sql[name].format(**holes) if "{where}" in sql[name] else sql[name]
@@ -91,7 +93,7 @@ def test_brokers_that_start_together_make_one_schema(empty: str) -> None:
     clusters: list[str] = []
 
     def start() -> None:
-        with closing(PostgresStore(address_of(empty))) as store:
+        with closing(PostgresStore(address_of(empty), FixedKey())) as store:
             clusters.append(store.load(0).cluster)
 
     threads = [Thread(target=start) for _ in range(4)]
@@ -107,7 +109,7 @@ def test_a_database_of_a_newer_grass_is_refused(store: PostgresStore) -> None:
     newer = migrating.SCHEMA_VERSION + 1
     store._writer.execute(f"UPDATE meta SET value = '{newer}' WHERE key = 'schema'")
     with pytest.raises(NoDatabase, match="written by a newer grass") as refused:
-        PostgresStore(store.address)
+        PostgresStore(store.address, FixedKey())
     assert refused.value.exit_code == 3
 
 
@@ -118,8 +120,8 @@ def test_a_migration_that_fails_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(migrating, "migrations", lambda _dialect: steps)
         with pytest.raises(StorageError, match="nowhere"):
-            PostgresStore(address_of(empty))
-    PostgresStore(address_of(empty)).close()
+            PostgresStore(address_of(empty), FixedKey())
+    PostgresStore(address_of(empty), FixedKey()).close()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_a_migration_that_fails_leaves_nothing(
 )
 def test_what_cannot_be_opened_is_one_line_without_the_password(url: str) -> None:
     with pytest.raises(NoDatabase) as refused:
-        PostgresStore(address_of(url))
+        PostgresStore(address_of(url), FixedKey())
     assert "\n" not in str(refused.value)
     assert SECRET not in str(refused.value)
     assert refused.value.exit_code == 3
@@ -144,14 +146,14 @@ def test_what_cannot_be_opened_is_one_line_without_the_password(url: str) -> Non
 
 def test_a_database_that_does_not_exist_is_named(postgres: "PostgresServer") -> None:
     with pytest.raises(NoDatabase, match='"nowhere" does not exist') as refused:
-        PostgresStore(address_of(postgres.url("nowhere")))
+        PostgresStore(address_of(postgres.url("nowhere")), FixedKey())
     assert "createdb" in refused.value.hint
 
 
 def test_a_database_that_is_not_in_utf8_is_refused(postgres: "PostgresServer") -> None:
     postgres.execute("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
     with pytest.raises(NoDatabase, match="encoding LATIN1, not UTF8"):
-        PostgresStore(address_of(postgres.url("latin")))
+        PostgresStore(address_of(postgres.url("latin")), FixedKey())
 
 
 def test_a_lost_connection_fails_one_commit_and_the_next_one_works(

@@ -75,7 +75,7 @@ def memory(state: State) -> dict[str, object]:
         "tokens": state.tokens,
         "profiles": list(state.profiles),
         "specs": specs,
-        "envs": {number: state.envs[number] for number in needed},
+        "envs": {number: state.envs.get(number) for number in needed},
         "calls": state.answered.by_key,
         "counts": state.totals.states,
         "last_job": state.last_job,

@@ -10,6 +10,7 @@ from typing import Any
 
 from grass.store import Store
 from grass.store.sqlite.sqlite_store import SqliteStore
+from tests.support.brokers_key import FixedKey
 
 IN_POSTGRES = os.environ.get("STORE") == "postgres"
 _urls: dict[Path, str] = {}
@@ -21,7 +22,7 @@ def open_store(path: Path) -> Store:
         return SqliteStore(path)
     from grass.daemon.database.open_store import in_postgres
 
-    return in_postgres(url_of(path))
+    return in_postgres(url_of(path), FixedKey())
 
 
 def url_of(path: Path) -> str:

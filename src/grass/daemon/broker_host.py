@@ -162,7 +162,7 @@ def _standby_offer(home: Home, hosting: Hosting, broker: Broker) -> StandbyOffer
     if broker.lead is None or hosting.cert is not None:
         return None
     from grass.store.postgres.address import address_of
-    from grass.tls.key_files import key_text
+    from grass.tls.key_text import key_text
 
     shown = address_of(hosting.store or "").shown
     return StandbyOffer(lambda: key_text(home.folder), shown)

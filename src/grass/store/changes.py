@@ -5,6 +5,7 @@ them as one transaction or not at all. Jobs, attempts, queues and workers are wr
 whole: the last version in a batch is the one that counts.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -58,6 +59,13 @@ class Env(NamedTuple):
     id: int
     owner: str
     body: str
+    origin: str = ""
+    """The worker of the machine that it came from, as specs that name it say."""
+
+
+def env_origins(specs: Iterable[Spec]) -> dict[int, str]:
+    """Return from which machine each environment came that specs name."""
+    return {spec.base_env: spec.origin for spec in specs if spec.base_env is not None}
 
 
 class Removal(NamedTuple):

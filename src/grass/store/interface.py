@@ -11,7 +11,7 @@ older epoch is still under way when `take_lease` returns a new one. So whoever l
 state after it has taken the lease sees all that anybody before it could write.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
@@ -63,6 +63,8 @@ class Snapshot(msgspec.Struct):
     pools: list[Pool] = []
     pilots: list[Pilot] = []
     last_removal: int = 0
+    home_worker: str = ""
+    """In a store that was moved: whose machine environments without origin are of."""
     removals: list[tuple[int, str, int]] = []
     """Number, worker and bytes of output that is to be removed."""
 
@@ -314,8 +316,8 @@ class Store(Protocol):
         `after` is the last one of the page before.
         """
 
-    def environments(self, ids: list[int]) -> list[Env]:
-        """Read these stored environments."""
+    def environments(self, origins: Mapping[int, str]) -> list[Env]:
+        """Read these stored environments, each of which came from a machine."""
 
     def events(
         self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]

@@ -3,24 +3,38 @@
 All rows are written in one transaction of the new database, read back and compared with
 the old one before it is committed. So an interruption at any point leaves the old
 database as it is, and in the new one nothing. Blobs are copied first: those that nobody
-names do no harm.
+names do no harm. No broker can write to PostgreSQL meanwhile, nor one of before later.
 """
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 
 from grass.errors import Refused, StorageError
 from grass.store.blob_folder import BlobFolder
 from grass.store.blobs import PIECE, Blobs
-from grass.store.postgres.connections import connect
+from grass.store.bodies import CorruptRow
+from grass.store.changes import Env, env_origins
+from grass.store.postgres.connections import PostgresConnection, connect
 from grass.store.postgres.failures import storage_error
+from grass.store.postgres.fencing import begin_alone
 from grass.store.postgres.postgres_store import PostgresStore
-from grass.store.sql.dialect import Connection
-from grass.store.sql.table_copies import KEYS, Digest, digest, read_rows, write_rows
+from grass.store.sql.dialect import Connection, Dialect, Row
+from grass.store.sql.loading import HOME_WORKER
+from grass.store.sql.rows import spec_from
+from grass.store.sql.table_copies import (
+    ENVS,
+    KEYS,
+    Digest,
+    Reading,
+    digest,
+    read_rows,
+    write_rows,
+)
 from grass.store.sqlite.database_file import open_reader
 from grass.store.sqlite.sqlite_store import SqliteStore
 
@@ -29,50 +43,90 @@ Reached = Callable[[str], None]
 """Called between two steps; a test may interrupt there."""
 
 
-def to_postgres(path: Path, target: PostgresStore, reached: Reached) -> Digests:
+class EnvRows:
+    """Environments as rows of a file, and as PostgreSQL has them."""
+
+    def __init__(self, sql: Dialect, source: Connection) -> None:
+        """Read from the source which machine each of them came from."""
+        self._sql = sql
+        named = source.execute(
+            "SELECT id, body FROM specs WHERE base_env IS NOT NULL"
+        ).fetchall()
+        self._origins = env_origins(spec_from(id, body) for id, body in named)
+
+    def sealed(self, row: Row) -> Row:
+        """Return a row as PostgreSQL has it."""
+        return self._sql.sealed(self._env(row))[:3]
+
+    def opened(self, row: Row) -> Row:
+        """Return a row of PostgreSQL as a file has it."""
+        return self._sql.opened(self._env(row))[:3]
+
+    def _env(self, row: Row) -> Env:
+        id, owner, body = row
+        return Env(id, owner, body, self._origins.get(id, ""))
+
+
+class _Copying(NamedTuple):
+    """What is known of a file that is copied to PostgreSQL."""
+
+    columns: dict[str, list[str]]
+    wanted: Digests
+    envs: EnvRows
+    last_event: int
+    home_worker: str
+
+
+def to_postgres(
+    path: Path, target: PostgresStore, reached: Reached, home_worker: str = ""
+) -> Digests:
     """Copy the database in a file to an empty one; return what was compared.
 
+    Environments in a file came from the machine of `home_worker`, and do not say so.
     A target that has the same rows already is what an interrupted move has left behind.
     """
     with closing(open_reader(path)) as source:
         columns = _columns(source)
         source.execute("BEGIN")
         wanted = {table: digest(source, table, columns[table]) for table in KEYS}
+        envs = EnvRows(target.dialect, source)
         with closing(connect(target.address)) as db:
             if not _is_empty(db):
-                found = {table: digest(db, table, columns[table]) for table in KEYS}
-                if found != wanted:
+                if not _are_same(db, columns, envs, wanted):
                     raise _not_empty(target)
                 return wanted
         reached("blobs")
         _copy_blobs(BlobFolder(path.parent / "blobs", is_shared=True), target.blobs)
         reached("rows")
         (last,) = source.execute(_LAST_LINE).fetchone() or (0,)
-        _fill_postgres(source, target, columns, wanted, (last, reached))
+        copying = _Copying(columns, wanted, envs, last, home_worker)
+        _fill_postgres(source, target, copying, reached)
     return wanted
 
 
 def _fill_postgres(
     source: sqlite3.Connection,
     target: PostgresStore,
-    columns: dict[str, list[str]],
-    wanted: Digests,
-    rest: tuple[int, Reached],
+    copying: _Copying,
+    reached: Reached,
 ) -> None:
-    last, reached = rest
+    columns, wanted, envs, last, home_worker = copying
     with closing(connect(target.address)) as db:
         try:
-            db.execute("BEGIN")
-            db.execute("SELECT last FROM journal FOR UPDATE")
+            begin_alone(db, target.address)
             if not _is_empty(db):
                 raise _not_empty(target)
-            db.execute("DELETE FROM meta WHERE key NOT IN ('schema', 'moved')")
+            db.execute(
+                "DELETE FROM meta WHERE key IN ('cluster', 'last_job', 'paused')"
+            )
             for table in KEYS:
                 rows = read_rows(source, table, columns[table])
-                write_rows(db, table, columns[table], rows)
+                written = map(envs.sealed, rows) if table == ENVS else rows
+                write_rows(db, table, columns[table], written)
                 reached(table)
             db.execute("UPDATE journal SET last = ?", (last,))
-            _compare(db, columns, wanted)
+            db.execute(target.dialect["save_meta"], (HOME_WORKER, home_worker))
+            _compare(db, columns, wanted, envs.opened)
             reached("compared")
             db.execute("COMMIT")
         except psycopg.Error as error:
@@ -98,34 +152,35 @@ def to_sqlite(source: PostgresStore, path: Path, reached: Reached) -> Digests:
         draft.rename(path)
         reached("renamed")
         moved = "INSERT INTO meta (key, value) VALUES ('moved', ?)"
-        db.execute("ROLLBACK")
         db.execute(moved, (str(path),))
+        db.execute("COMMIT")
     return wanted
 
 
 def _fill_sqlite(
-    db: Connection,
+    db: PostgresConnection,
     target: sqlite3.Connection,
     source: PostgresStore,
     path: Path,
     reached: Reached,
 ) -> Digests:
     columns = _columns(target)
-    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    begin_alone(db, source.address)
     reached("blobs")
     _copy_blobs(source.blobs, BlobFolder(path.parent / "blobs", is_shared=True))
     reached("rows")
     target.execute("BEGIN IMMEDIATE")
     target.execute("DELETE FROM meta")
+    envs = EnvRows(source.dialect, db)
     for table in KEYS:
-        rows = read_rows(db, table, columns[table])
+        rows = read_rows(db, table, columns[table], envs.opened)
         write_rows(target, table, columns[table], rows)
         reached(table)
     (last,) = db.execute("SELECT last FROM journal").fetchone()
     target.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
     sequence = "INSERT INTO sqlite_sequence (name, seq) VALUES ('events', ?)"
     target.execute(sequence, (last,))
-    wanted = {table: digest(db, table, columns[table]) for table in KEYS}
+    wanted = _digests(db, columns, envs.opened)
     _compare(target, columns, wanted)
     target.execute("COMMIT")
     target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -157,10 +212,28 @@ def _not_empty(target: PostgresStore) -> Refused:
     )
 
 
-def _compare(db: Connection, columns: dict[str, list[str]], wanted: Digests) -> None:
+def _are_same(
+    db: Connection, columns: dict[str, list[str]], envs: EnvRows, wanted: Digests
+) -> bool:
+    try:
+        return _digests(db, columns, envs.opened) == wanted
+    except CorruptRow:
+        return False
+
+
+def _digests(db: Connection, columns: dict[str, list[str]], opened: Reading) -> Digests:
+    return {table: digest(db, table, columns[table], opened) for table in KEYS}
+
+
+def _compare(
+    db: Connection,
+    columns: dict[str, list[str]],
+    wanted: Digests,
+    opened: Reading = tuple,
+) -> None:
     """Raise unless each table has the rows that it should have."""
     for table, known in wanted.items():
-        found = digest(db, table, columns[table])
+        found = digest(db, table, columns[table], opened)
         if found != known:
             raise StorageError(
                 f"table {table} has {found.rows} rows with the hash"

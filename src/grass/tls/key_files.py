@@ -27,6 +27,7 @@ from cryptography.x509 import Certificate
 from grass import config
 from grass.errors import GrassError
 from grass.event_log import EventLog
+from grass.tls.key_text import damaged, read_private
 
 log = EventLog(__name__)
 
@@ -66,14 +67,9 @@ def own_pair(folder: str, now_s: float) -> KeyPair:
     return KeyPair(key, certificate)
 
 
-def key_text(folder: str) -> str:
-    """Return the key in a folder as text, for another broker of the cluster."""
-    return _read_private(os.path.join(folder, KEY_FILE)).decode("ascii")
-
-
 def _key_in(path: str) -> OwnKey:
     try:
-        data = _read_private(path)
+        data = read_private(path)
     except FileNotFoundError:
         key = ec.generate_private_key(ec.SECP256R1())
         encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -84,22 +80,8 @@ def _key_in(path: str) -> OwnKey:
     except (ValueError, TypeError):
         found = None
     if not isinstance(found, OwnKey):
-        raise GrassError(
-            f"the broker's key in {path} is damaged",
-            "put it back from a copy; without it, remove it and let every machine join"
-            " again",
-        )
+        raise damaged(path)
     return found
-
-
-def _read_private(path: str) -> bytes:
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_mode & 0o077:
-            raise GrassError(
-                f"the broker's key in {path} can be read by others",
-                f"`chmod 600 {path}`, or remove it and let every machine join again",
-            )
-        return file.read()
 
 
 def _certificate_in(path: str, key: OwnKey, now_s: float) -> Certificate | None:

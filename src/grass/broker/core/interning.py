@@ -84,12 +84,14 @@ class SpecTable:
 
 
 class EnvTable:
-    """Environments by number, one for each owner and content."""
+    """Environments by number, one for each machine, owner and content."""
 
     def __init__(self, last: int, known: list[Env]) -> None:
         self._last = last
-        self._bodies = {env.id: json.loads(env.body) for env in known}
-        self._numbers = {_digest(env.owner, env.body): env.id for env in known}
+        self._bodies: dict[int, dict[str, str]] = {
+            env.id: json.loads(env.body) for env in known
+        }
+        self._numbers = {_digest(env): env.id for env in known}
         self._digests = {number: digest for digest, number in self._numbers.items()}
         self._crowded_at = 256
         self.new: list[Env] = []
@@ -99,29 +101,28 @@ class EnvTable:
         """Tell whether it is time to look for unused environments."""
         return len(self._bodies) >= self._crowded_at
 
-    def __getitem__(self, number: int) -> dict[str, str]:
-        """Return an environment as it was at `enqueue`."""
-        body: dict[str, str] = self._bodies[number]
-        return body
+    def get(self, number: int) -> dict[str, str] | None:
+        """Return an environment as it was at `enqueue`; None: it was given up."""
+        return self._bodies.get(number)
 
-    def number(self, owner: str, env: Mapping[str, str]) -> int:
+    def number(self, owner: str, env: Mapping[str, str], origin: str = "") -> int:
         """Return the environment's number, giving it one if it is new."""
-        body = json_text(dict(sorted(env.items())))
-        digest = _digest(owner, body)
+        new = Env(self._last + 1, owner, json_text(dict(sorted(env.items()))), origin)
+        digest = _digest(new)
         number = self._numbers.get(digest)
         if number is None:
-            self._last = number = self._last + 1
+            self._last = number = new.id
             self._numbers[digest] = number
             self._digests[number] = digest
             self._bodies[number] = dict(env)
-            self.new.append(Env(number, owner, body))
+            self.new.append(new)
         return number
 
     def restore(self, env: Env) -> None:
         """Know an environment again that the store has kept."""
         if env.id not in self._bodies:
             self._bodies[env.id] = json.loads(env.body)
-            digest = _digest(env.owner, env.body)
+            digest = _digest(env)
             if self._numbers.setdefault(digest, env.id) == env.id:
                 self._digests[env.id] = digest
 
@@ -139,5 +140,6 @@ class EnvTable:
                 del self._numbers[digest]
 
 
-def _digest(owner: str, body: str) -> bytes:
-    return hashlib.sha256(f"{owner}\0{body}".encode("utf-8", "surrogatepass")).digest()
+def _digest(env: Env) -> bytes:
+    text = f"{env.origin}\0{env.owner}\0{env.body}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

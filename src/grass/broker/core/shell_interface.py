@@ -12,7 +12,7 @@ from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
-from grass.store.changes import Changes
+from grass.store.changes import Changes, env_origins
 from grass.store.interface import Store
 
 
@@ -29,8 +29,7 @@ def jobs_query(wanted: list[int]) -> Callable[[Store], Found]:
         jobs = {one.job.id: one for one in store.details(wanted)}
         others = {after.job for one in jobs.values() for after in one.spec.after}
         jobs |= {one.job.id: one for one in store.details(sorted(others - jobs.keys()))}
-        needed = {one.spec.base_env for one in jobs.values()} - {None}
-        envs = store.environments(sorted(number for number in needed if number))
+        envs = store.environments(env_origins(one.spec for one in jobs.values()))
         return Found(jobs, {env.id: env for env in envs})
 
     return query

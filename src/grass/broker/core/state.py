@@ -104,6 +104,7 @@ class State:
         self.jobs: dict[int, Job] = {}
         self.attempts = {attempt.job: attempt for attempt in snapshot.attempts}
         self.tokens = {token.name: token for token in snapshot.tokens}
+        self.moved_from = snapshot.home_worker
         self.specs = SpecTable(snapshot.last_spec, snapshot.specs)
         self.envs = EnvTable(snapshot.last_env, snapshot.envs)
         self.scheduler = Scheduler()

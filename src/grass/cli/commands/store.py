@@ -15,7 +15,7 @@ OPTIONS = (JSON,)
 def run(words: list[str]) -> int:
     """Run the subcommand that the first word names."""
     values, rest = read(OPTIONS, words)
-    known = {"move": _move, "check": _check}
+    known = {"move": _move, "check": _check, "forget-environments": _forget}
     _, handler = subcommand("store", known, rest, default="check")
     return handler(values, rest[1:])
 
@@ -64,15 +64,30 @@ def _check(values: Values, rest: list[str]) -> int:
     return 1 if problems else 0
 
 
+def _forget(values: Values, rest: list[str]) -> int:
+    at_most(rest, 0)
+    from grass.daemon.database.store_care import forget_environments
+
+    url = chosen_store()
+    removed = forget_environments(home(), url)
+    if values.has("json"):
+        print_document({"store": url, "environments": removed})
+    else:
+        say(f"{url}: {counted(removed, 'environment')} removed")
+    return 0
+
+
 COMMAND = Command(
-    usage="check|move SOURCE TARGET",
+    usage="check|move SOURCE TARGET|forget-environments",
     about=(
         "`check` looks at every row of the database that the queue is in, also while "
         "the daemon runs, and exits with 1 if something is wrong. `move` copies "
         "queue, jobs and history from `sqlite`, the file in the state directory, to "
         "an empty PostgreSQL database or back; the daemon is stopped. All rows are "
         "compared before the new database counts, and an interruption leaves the old "
-        "one as it was."
+        "one as it was. `forget-environments` is for a PostgreSQL database whose "
+        "brokers have lost their key: it removes the environments that were sealed "
+        "with it, and jobs that wait with one start with the worker's own."
     ),
     options=OPTIONS,
     examples=(

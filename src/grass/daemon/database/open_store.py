@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grass.config import Home
+from grass.daemon.database.brokers_key import HomeKey
 from grass.daemon.database.database_loss import refuse_lost_database, written_cluster
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.setting_values import SQLITE
@@ -16,6 +17,7 @@ from grass.store.sqlite.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
     from grass.store.postgres.postgres_store import PostgresStore
+    from grass.store.postgres.sealing import BrokersKey
 
 IsFatal = Callable[[StorageError], bool]
 """Tells whether a daemon must stop after an error of its store."""
@@ -30,7 +32,7 @@ def open_store(home: Home, url: str) -> Iterator[tuple[Store, IsFatal]]:
         with contextlib.closing(file), _rewritten_if_deleted(home, file):
             yield file, is_fatal
         return
-    with contextlib.closing(in_postgres(url)) as shared:
+    with contextlib.closing(in_postgres(url, HomeKey(home))) as shared:
         shared.use()
         yield shared, lambda _error: False
 
@@ -39,7 +41,7 @@ def _in_file(home: Home) -> SqliteStore:
     return SqliteStore(Path(home.database))
 
 
-def in_postgres(url: str) -> "PostgresStore":
+def in_postgres(url: str, key: "BrokersKey") -> "PostgresStore":
     """Open a store in PostgreSQL."""
     # Imported on use: most daemons need no driver.
     try:
@@ -50,7 +52,7 @@ def in_postgres(url: str) -> "PostgresStore":
             "PostgreSQL needs psycopg, which is not installed",
             "pip install 'grass-scheduler[postgres]'",
         ) from None
-    return PostgresStore(address_of(url))
+    return PostgresStore(address_of(url), key)
 
 
 def refuse_other_cluster(home: Home, url: str, cluster: str) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grass.config import Home
+from grass.daemon.database.brokers_key import HomeKey
 from grass.daemon.database.database_loss import refuse_lost_database, write_cluster
 from grass.daemon.database.open_store import in_postgres
 from grass.daemon.home_lock import locked
+from grass.daemon.worker_setup import worker_id
 from grass.errors import NotFound, Refused, UsageError
 from grass.keeper.crash_points import crash_point
 from grass.setting_values import SQLITE
@@ -44,12 +46,12 @@ def _to_postgres(home: Home, url: str) -> dict[str, int]:
     path = Path(home.database)
     if not path.exists():
         raise NotFound(f"there is no database {path}")
-    with _without_leader(url) as target:
+    with _without_leader(home, url) as target:
         from grass.store.moving import to_postgres
 
         # Brings it to the schema of this version.
         SqliteStore(path).close()
-        done = to_postgres(path, target, _reached)
+        done = to_postgres(path, target, _reached, worker_id(home))
     path.rename(f"{path}{MOVED}")
     return {table: one.rows for table, one in done.items()}
 
@@ -58,7 +60,7 @@ def _to_file(home: Home, url: str) -> dict[str, int]:
     path = Path(home.database)
     if path.exists():
         raise Refused(f"{path} is there already", "move it away first")
-    with _without_leader(url) as source:
+    with _without_leader(home, url) as source:
         from grass.store.moving import to_sqlite
 
         done = to_sqlite(source, path, _reached)
@@ -67,19 +69,29 @@ def _to_file(home: Home, url: str) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def _without_leader(url: str) -> Iterator["PostgresStore"]:
+def _without_leader(home: Home, url: str) -> Iterator["PostgresStore"]:
     """Open a database that no broker uses."""
-    with contextlib.closing(in_postgres(url)) as store:
+    with contextlib.closing(in_postgres(url, HomeKey(home))) as store:
+        from grass.store.postgres.fencing import used
+
         if store.lease().remaining_s > 0 or not store.lock_out_others():
-            raise Refused(
-                f"a broker uses the database {store.address.shown}",
-                "stop all of its brokers first",
-            )
+            raise used(store.address)
         yield store
 
 
 def _reached(step: str) -> None:
     crash_point(f"store.move-{step}")
+
+
+def forget_environments(home: Home, url: str) -> int:
+    """Remove all environments, whose key is lost, from a database; return how many."""
+    if url == SQLITE:
+        raise Refused("environments in the state directory are not sealed")
+    from grass.store.postgres.address import address_of
+    from grass.store.postgres.fencing import give_up_environments
+
+    with locked(home):
+        return give_up_environments(address_of(url))
 
 
 def check(home: Home, url: str) -> tuple[dict[str, int], list[str]]:
@@ -91,7 +103,7 @@ def check(home: Home, url: str) -> tuple[dict[str, int], list[str]]:
 @contextlib.contextmanager
 def _opened(home: Home, url: str) -> Iterator[tuple[Connection, Blobs]]:
     if url != SQLITE:
-        store = in_postgres(url)
+        store = in_postgres(url, HomeKey(home))
         with contextlib.closing(store), store.reading() as shared:
             yield shared, store.blobs
         return

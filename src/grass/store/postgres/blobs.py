@@ -17,6 +17,9 @@ from grass.store.sql.dialect import Dialect
 
 T = TypeVar("T")
 
+ROW_BYTES = 128 * 1024
+"""How much of a blob is one row. A connection keeps room for its largest rows."""
+
 
 class PostgresBlobs:
     """The blobs of one database."""
@@ -51,10 +54,8 @@ class PostgresBlobs:
         asked = self._sql["read_pieces"]
         if self.size(name) is None:
             return None
-        found = self.run(
-            lambda db: db.execute(asked, (name, offset, length)).fetchall()
-        )
-        return b"".join(row[0] for row in found)
+        found = self.run(lambda db: db.read_binary(asked, (name, offset, length)))
+        return found[0][0] if len(found) == 1 else b"".join(row[0] for row in found)
 
     def read_at_once(self, name: str, offset: int, length: int) -> bytes | None:
         """Return None: the database is always to be waited for."""
@@ -112,9 +113,15 @@ class DatabaseDraft:
 
     def write(self, piece: bytes | bytearray) -> None:
         """Append a piece."""
-        values = (self._number, self._size, bytes(piece))
-        add = self._sql["add_piece"]
-        self._blobs.run(lambda db: db.execute(add, values))
+        whole, add = memoryview(piece), self._sql["add_piece"]
+
+        def write(db: PostgresConnection) -> None:
+            with db.session.transaction():
+                for begin in range(0, len(whole), ROW_BYTES):
+                    row = whole[begin : begin + ROW_BYTES]
+                    db.execute(add, (self._number, self._size + begin, row))
+
+        self._blobs.run(write)
         self._hash.update(piece)
         self._size += len(piece)
 

@@ -8,6 +8,7 @@ what it had locked would keep others from taking the lead.
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -57,6 +58,7 @@ class PostgresConnection:
     def __init__(self, session: "psycopg.Connection[Row]") -> None:
         self.session = session
         self._long = False
+        self._parts: list[_Parts] = []
 
     @property
     def is_open(self) -> bool:
@@ -73,9 +75,16 @@ class PostgresConnection:
         """Execute a statement."""
         text = _numbered(statement)
         if self._long and text.startswith("SELECT"):
-            return _Parts(self.session, text, values)
+            self._parts.append(_Parts(self.session, text, values))
+            return self._parts[-1]
         found: Cursor = self.session.execute(text, values)
         return found
+
+    def read_binary(self, statement: str, values: Sequence[Any]) -> list[Row]:
+        """Read rows of bytes; as text they would take twice the room."""
+        return self.session.execute(
+            _numbered(statement), values, binary=True
+        ).fetchall()
 
     def executemany(self, statement: str, rows: Iterable[Row], /) -> None:
         """Execute a statement for each of these rows, many of them by copying."""
@@ -119,6 +128,10 @@ class PostgresConnection:
 
     def close(self) -> None:
         """Close the session; may be called twice."""
+        for one in self._parts:
+            # A reader that failed has left it open, and maybe the session is lost.
+            with suppress(psycopg.Error):
+                one.close()
         self.session.close()
 
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from grass.model import selectors
+from grass.store.changes import Env
+from grass.store.postgres.sealing import Sealing
 from grass.store.sql import rows
 from grass.store.sql.dialect import Condition, Connection, Dialect
 from grass.store.sql.sql_reads import PATTERN_S, took_too_long
@@ -30,6 +32,19 @@ class PostgresDialect(Dialect):
 )"""
     started = "j.started_at"
     unindexed = ""
+
+    def __init__(self, sealing: Sealing) -> None:
+        """Read the statements; environments are written and read sealed."""
+        super().__init__()
+        self._sealing = sealing
+
+    def sealed(self, env: Env) -> Env:
+        """Return an environment as this database has it."""
+        return self._sealing.sealed(env)
+
+    def opened(self, env: Env) -> Env:
+        """Return an environment that this database has; `CorruptRow`: it cannot be."""
+        return self._sealing.opened(env)
 
     def by_index(self, index: str) -> str:
         """Return nothing: no statement can name an index."""

@@ -1,5 +1,7 @@
 """Brings a PostgreSQL database to the schema of this version, one broker at a time."""
 
+import contextlib
+from collections.abc import Iterator
 from secrets import token_hex
 
 import psycopg
@@ -9,6 +11,7 @@ from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection
 from grass.store.postgres.failures import cannot_open, storage_error
+from grass.store.postgres.sealing import BrokersKey, Sealing, sealing_of
 from grass.store.sql.dialect import migrations
 
 SCHEMA_VERSION = 1
@@ -19,10 +22,7 @@ _VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 
 def migrate(db: PostgresConnection, address: DatabaseAddress) -> None:
     """Apply the steps that are missing, in one transaction; refuse a newer schema."""
-    try:
-        db.execute("BEGIN")
-        # Brokers that start at the same time wait here for the first of them.
-        db.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+    with _first_of_all(db, address):
         version = schema_version(db)
         _refuse_newer(version, address)
         if version:
@@ -30,6 +30,23 @@ def migrate(db: PostgresConnection, address: DatabaseAddress) -> None:
         if version < SCHEMA_VERSION:
             _refuse_replica(db, address)
             _apply(db, version)
+
+
+def unlocked(
+    db: PostgresConnection, address: DatabaseAddress, key: BrokersKey
+) -> Sealing:
+    """Return the sealing of environments in a database; refuse another key."""
+    with _first_of_all(db, address):
+        return sealing_of(db, key, address)
+
+
+@contextlib.contextmanager
+def _first_of_all(db: PostgresConnection, address: DatabaseAddress) -> Iterator[None]:
+    """Do something in a transaction; others that would do the same wait for it."""
+    try:
+        db.execute("BEGIN")
+        db.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        yield
         db.execute("COMMIT")
     except (psycopg.Error, OSError) as error:
         _roll_back(db)

@@ -33,7 +33,8 @@ from grass.store.postgres.connections import (
 from grass.store.postgres.dialect import PostgresDialect
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
 from grass.store.postgres.leading import Leading
-from grass.store.postgres.migrating import migrate
+from grass.store.postgres.migrating import migrate, unlocked
+from grass.store.postgres.sealing import BrokersKey
 from grass.store.sql import job_filters, loading
 from grass.store.sql.dialect import Connection
 from grass.store.sql.job_counts import Arriving
@@ -55,12 +56,15 @@ SHORT_S = 5.0
 class PostgresStore(SqlReads):
     """One cluster's state in one database."""
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: DatabaseAddress, key: BrokersKey) -> None:
+        """Open a database; environments in it are sealed with the brokers' key."""
         self.address = address
-        self._sql = PostgresDialect()
         self._writer = connect(address, idle_s=IDLE_S, lock_s=LOCKED_S)
         try:
             migrate(self._writer, address)
+            self._sql: PostgresDialect = PostgresDialect(
+                unlocked(self._writer, address, key)
+            )
         except GrassError:
             self._writer.close()
             raise
@@ -203,6 +207,11 @@ class PostgresStore(SqlReads):
     def brokers(self) -> list[SeenBroker]:
         """Return all brokers that were announced in the last week."""
         return self._leading.brokers()
+
+    @property
+    def dialect(self) -> PostgresDialect:
+        """The words of this database, for those who copy its rows."""
+        return self._sql
 
     @contextmanager
     def consistent(self) -> Iterator[None]:

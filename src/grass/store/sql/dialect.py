@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, ClassVar, Protocol
 
+from grass.store.changes import Env
+
 Row = tuple[Any, ...]
 Condition = tuple[str, list[object]]
 """SQL, and its values."""
@@ -87,6 +89,14 @@ class Dialect(ABC):
     @abstractmethod
     def by_index(self, index: str) -> str:
         """Return what makes a table be read by an index; empty: nothing does."""
+
+    def sealed(self, env: Env) -> Env:
+        """Return an environment as this database has it."""
+        return env
+
+    def opened(self, env: Env) -> Env:
+        """Return an environment that this database has; `CorruptRow`: it cannot be."""
+        return env
 
     def prefix_of(self, text: str) -> str:
         """Return what an index has of a text that may be long."""

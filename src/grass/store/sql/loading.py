@@ -6,7 +6,7 @@ read all columns of each would take most of a restart. So after some equal jobs,
 database is asked how far that goes, and of the others only id and index are read.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from operator import attrgetter
 from typing import TypeVar
 
@@ -16,13 +16,15 @@ from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
 from grass.store.bodies import json_text
-from grass.store.changes import AnsweredCall, Env
+from grass.store.changes import AnsweredCall, Env, env_origins
 from grass.store.interface import Snapshot
 from grass.store.sql import rows
 from grass.store.sql.dialect import Connection, Dialect
 
 T = TypeVar("T")
 
+HOME_WORKER = "home_worker"
+"""The key of the worker whose machine a file was on that was moved here."""
 LONG = 1000
 """After this many equal jobs it is worth asking how many more there are."""
 
@@ -62,7 +64,7 @@ def snapshot(db: Connection, sql: Dialect, calls_since: int) -> Snapshot:
         jobs=jobs,
         attempts=list(map(rows.attempt_from, db.execute(sql["load_live_attempts"]))),
         specs=specs,
-        envs=_envs(db, sql, {spec.base_env for spec in specs.values()}),
+        envs=read_envs(db, sql, env_origins(specs.values())),
         calls=[AnsweredCall(*row) for row in calls],
         counts=dict(db.execute(sql["count_by_state"])),
         output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
@@ -73,6 +75,7 @@ def snapshot(db: Connection, sql: Dialect, calls_since: int) -> Snapshot:
         pilots=_bodies(db, sql["load_pilots"], rows.pilot_from),
         profiles=_bodies(db, sql["load_profiles"], rows.profile_from),
         tokens=sorted(_bodies(db, sql["load_tokens"], rows.token_from), key=_age),
+        home_worker=meta.get(HOME_WORKER, ""),
         dependency_ends=_ends(
             db, sql, {one.job for spec in specs.values() for one in spec.after}
         ),
@@ -100,9 +103,10 @@ def _specs(db: Connection, sql: Dialect, ids: set[int]) -> dict[int, Spec]:
     return {number: rows.spec_from(number, body) for number, body in found}
 
 
-def _envs(db: Connection, sql: Dialect, ids: set[int | None]) -> list[Env]:
-    wanted = json_text(sorted(number for number in ids if number is not None))
-    return [Env(*row) for row in db.execute(sql["read_envs"], (wanted,))]
+def read_envs(db: Connection, sql: Dialect, origins: Mapping[int, str]) -> list[Env]:
+    """Read environments, each of which came from a machine."""
+    found = db.execute(sql["read_envs"], (json_text(sorted(origins)),))
+    return [sql.opened(Env(*row)._replace(origin=origins[row[0]])) for row in found]
 
 
 def _ends(db: Connection, sql: Dialect, jobs: set[int]) -> dict[int, JobState]:

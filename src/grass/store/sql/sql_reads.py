@@ -1,7 +1,7 @@
 """Everything that is read of a store in a database that speaks SQL."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from grass.errors import TimedOut
@@ -25,6 +25,7 @@ from grass.store.sql import (
     sorted_pages,
 )
 from grass.store.sql.dialect import Connection, Dialect, Row
+from grass.store.sql.loading import read_envs
 
 T = TypeVar("T")
 
@@ -136,13 +137,9 @@ class SqlReads(ABC):
             lambda db: attempt_spans.page(db, statement, at, limit, after)
         )
 
-    def environments(self, ids: list[int]) -> list[Env]:
-        """Read these stored environments."""
-        statement = self._sql["read_envs"]
-        wanted = json_text(ids)
-        return self._read(
-            lambda db: [Env(*row) for row in db.execute(statement, (wanted,))]
-        )
+    def environments(self, origins: Mapping[int, str]) -> list[Env]:
+        """Read these stored environments, each of which came from a machine."""
+        return self._read(lambda db: read_envs(db, self._sql, origins))
 
     def events(
         self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]

@@ -5,7 +5,7 @@ and compared in the order of their keys, which is that of bytes in every databas
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 import msgspec
@@ -39,8 +39,10 @@ KEYS = {
     "job_blobs": "job",
 }
 """Every table that is copied, in an order in which rows may refer to earlier ones."""
-OWN_META = ("schema", "moved")
+OWN_META = ("schema", "moved", "sealed_with", "home_worker")
 """What each database says of itself."""
+ENVS = "envs"
+Reading = Callable[[Row], Row]
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,13 +53,19 @@ class Digest(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def read_rows(db: Connection, table: str, columns: list[str]) -> Iterator[Row]:
-    """Yield the rows of a table, in the order of its key."""
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
+def read_rows(
+    db: Connection, table: str, columns: list[str], opened: Reading = _as_it_is
+) -> Iterator[Row]:
+    """Yield the rows of a table, in the order of its key, environments opened."""
     named = ", ".join(f'"{name}"' for name in columns)
     chosen = f"SELECT {named} FROM {table} ORDER BY {KEYS[table]}"  # noqa: S608 -- ours
     for row in db.execute(chosen):
         if table != "meta" or row[columns.index("key")] not in OWN_META:
-            yield row
+            yield opened(row) if table == ENVS else row
 
 
 def write_rows(
@@ -76,10 +84,12 @@ def write_rows(
         db.executemany(insert, some)
 
 
-def digest(db: Connection, table: str, columns: list[str]) -> Digest:
-    """Return what identifies all rows of a table."""
+def digest(
+    db: Connection, table: str, columns: list[str], opened: Reading = _as_it_is
+) -> Digest:
+    """Return what identifies all rows of a table, environments opened."""
     known, count = hashlib.sha256(), 0
-    for row in read_rows(db, table, columns):
+    for row in read_rows(db, table, columns, opened):
         known.update(_encode([_plain(value) for value in row]))
         count += 1
     return Digest(count, known.hexdigest())

@@ -23,6 +23,7 @@ def write(
     them.
     """
     counting = Counting(db, sql, changes, arriving)
+    db.executemany(sql["add_env"], (sql.sealed(env)[:3] for env in changes.envs))
     for statement, values_of, row in _WRITES:
         values = values_of(changes)
         if values:
@@ -81,7 +82,6 @@ def _arguments(changes: Changes) -> list[Row]:
 _WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., Row]]]
 _WRITES = [
     ("save_meta", lambda changes: changes.meta.items(), _same),
-    ("add_env", lambda changes: changes.envs, _same),
     ("add_spec", lambda changes: changes.specs.items(), rows.spec_row),
     ("name_function", _functions, _same),
     ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),

@@ -159,7 +159,7 @@ def _without_callers_files(spec: Spec) -> dict[str, TaskCall]:
 
 def _base_env(state: State, spec: Spec) -> dict[str, str] | None:
     """Return the caller's environment, which goes where the caller's files are."""
-    return None if spec.base_env is None else state.envs[spec.base_env]
+    return None if spec.base_env is None else state.envs.get(spec.base_env)
 
 
 def _has_callers_files(state: State, spec: Spec, attempt: Attempt) -> bool:
@@ -168,7 +168,8 @@ def _has_callers_files(state: State, spec: Spec, attempt: Attempt) -> bool:
     Where several brokers share a store, another one may lead than the caller spoke to.
     """
     worker, flags = attempt.worker, state.daemon
-    origin = spec.origin if flags.shared else flags.home_worker
+    home = state.moved_from if flags.shared else flags.home_worker
+    origin = spec.origin or home
     return worker == origin or state.pools.shares_home(worker)
 
 

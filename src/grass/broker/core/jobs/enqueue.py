@@ -184,8 +184,8 @@ def _with_environment(
     """
     if state.envs.crowded:
         state.envs.keep_only(state.specs.base_envs())
-    number = state.envs.number(owner, env)
     origin = (state.daemon.home_worker or "") if state.daemon.shared else ""
+    number = state.envs.number(owner, env, origin)
     return {
         key: one._replace(spec=replace(one.spec, base_env=number, origin=origin))
         for key, one in prepared.items()
