@@ -1,9 +1,9 @@
 """One round of HyperQueue; run by the Python of the peers' own environment.
 
-`python hyperqueue_round.py FOLDER JOBS` prints the seconds from the submit until the
-last task's output file was made. Server and worker are HyperQueue's own local cluster,
-which listens on every address: this must run in a network namespace of its own, where
-loopback is the only one.
+`python hyperqueue_round.py FOLDER JOBS CORES COMMAND...` prints the seconds from the
+submit until the last task's output file was made, and when that was. Server and worker
+are HyperQueue's own local cluster, which listens on every address: this must run in a
+network namespace of its own, where loopback is the only one.
 """
 
 import fcntl
@@ -21,12 +21,12 @@ _SET_FLAGS = 0x8914
 _UP_AND_RUNNING = 0x41
 
 
-def main(folder: Path, jobs: int) -> None:
+def main(folder: Path, jobs: int, cores: int, command: list[str]) -> None:
     """Run the tasks and print how long they took."""
     _raise_loopback()
     output = folder / "output"
     output.mkdir()
-    config = WorkerConfig(cores=2)
+    config = WorkerConfig(cores=cores)
     with LocalCluster(
         server_dir=str(folder / "server"), worker_config=config
     ) as cluster:
@@ -34,14 +34,14 @@ def main(folder: Path, jobs: int) -> None:
         started = time.time()
         job = Job(default_workdir=folder)
         for number in range(jobs):
-            job.program(["true"], stdout=output / f"{number}.log", stderr=None)
+            job.program(command, stdout=output / f"{number}.log", stderr=None)
         client.wait_for_jobs([client.submit(job)])
         # Its own wait looks once a second; the last file is made as the last task
         # starts, which flatters it by the length of that one task.
         made = [entry.stat().st_mtime for entry in output.iterdir()]
     if len(made) != jobs:
         raise RuntimeError(f"{len(made)} output files for {jobs} tasks")
-    print(f"elapsed {max(made) - started}")
+    print(f"elapsed {max(made) - started} at {max(made)}")
 
 
 def _raise_loopback() -> None:
@@ -51,4 +51,4 @@ def _raise_loopback() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

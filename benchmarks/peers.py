@@ -69,13 +69,19 @@ def install_spooler() -> None:
 def hyperqueue_elapsed_s(jobs: int) -> float:
     """Run `true` so many times, two at a time, on a fresh local cluster."""
     with scratch_folder() as folder:
-        script = HERE / "hyperqueue_round.py"
-        command: Command = [*_own_network(), _PYTHON, "-I", script, folder, str(jobs)]
+        command = hyperqueue_command(folder, jobs, 2, "true")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     words = done.stdout.split()
     if done.returncode or "elapsed" not in words:
         raise RuntimeError(f"HyperQueue failed: {done.stderr.strip()[-500:]}")
     return float(words[words.index("elapsed") + 1])
+
+
+def hyperqueue_command(folder: Path, jobs: int, cores: int, *command: str) -> list[str]:
+    """Return what runs a command so many times on a fresh cluster of so many cores."""
+    script = str(HERE / "hyperqueue_round.py")
+    words = [*_own_network(), str(_PYTHON), "-I", script, str(folder)]
+    return [*words, str(jobs), str(cores), *command]
 
 
 def spooler_elapsed_s(jobs: int) -> float:

@@ -2,10 +2,14 @@
 
 A real Slurm with three nodes of four cores on this host. The time of a throughput
 counts from the first call until the last job has ended, the start of workers included.
-HyperQueue's automatic allocation is not measured: its package for Python, which the
-peers are installed from, has neither the program `hq` nor a call for it.
+HyperQueue's own automatic allocation cannot be run: its package for Python, which the
+peers are installed from, has neither the program `hq`, which an allocation would start
+as a worker, nor a call that adds an allocation queue or a worker of another process. So
+it is measured with less to do: three allocations of the same size, each with a server
+and a worker of its own in one process, and a third of the jobs given to each.
 """
 
+import shlex
 import statistics
 import time
 from collections.abc import Iterator
@@ -15,45 +19,65 @@ from pathlib import Path
 from tests.support.homes import GrassHome
 from tests.support.slurm import SlurmCluster
 
-from benchmarks.figures import Benchmark, Claim, Figures
+from benchmarks import peers
+from benchmarks.figures import Benchmark, Claim, Contender, Figures
 from benchmarks.scratch import scratch_folder
 from benchmarks.sizes import Sizes
 
 _SHARED, _SBATCH = "Grass, shared pilots", "`sbatch` of each"
 _OWN, _OWN_SBATCH = "Grass, a pilot of its own", "`sbatch` of the same script"
+_HYPERQUEUE = "HyperQueue, a third of the jobs in each allocation"
 _LOOK_S = 0.02
+_NODES, _CORES = 3, 4
+_MOST_S = 120.0
 
 
 def pools(sizes: Sizes) -> Benchmark:
-    """Return the pilots and Slurm alone."""
+    """Return the pilots and Slurm alone, and HyperQueue where it can be had."""
     jobs, starts = sizes.pool_jobs, sizes.pool_starts
-    return Benchmark(
-        "pools",
-        [lambda: _throughputs(jobs), lambda: _starts(starts)],
-        [
-            Claim(
-                "jobs/s through shared Slurm pilots, against `sbatch` of each",
-                lambda f: f[_SHARED] / f[_SBATCH],
-                bar=5.0,
-                goal=8.0,
-                unit="x",
-            ),
-            Claim(
-                "from `enqueue` to the first line of a pilot's job, less `sbatch`",
-                lambda f: f[_OWN] - f[_OWN_SBATCH],
-                bar=1.0,
-                goal=0.7,
-                unit="s",
-                at_most=True,
-            ),
-        ],
-        "jobs/s and s",
-        [
-            f"{jobs} jobs of 0.1 s on three nodes of four cores",
-            f"{starts} pilots one after another, the median of each round",
-            "HyperQueue left out: its package for Python has no automatic allocation",
-        ],
-    )
+    contenders: list[Contender] = [lambda: _throughputs(jobs), lambda: _starts(starts)]
+    claims = [
+        Claim(
+            "jobs/s through shared Slurm pilots, against `sbatch` of each",
+            lambda f: f[_SHARED] / f[_SBATCH],
+            bar=5.0,
+            goal=8.0,
+            unit="x",
+        ),
+        Claim(
+            "from `enqueue` to the first line of a pilot's job, less `sbatch`",
+            lambda f: f[_OWN] - f[_OWN_SBATCH],
+            bar=1.0,
+            goal=0.7,
+            unit="s",
+            at_most=True,
+        ),
+    ]
+    notes = [
+        f"{jobs} jobs of 0.1 s on three nodes of four cores",
+        f"{starts} pilots one after another, the median of each round",
+    ]
+    try:
+        peers.install_hyperqueue()
+    except peers.LeftOut as why:
+        notes.append(f"left out: {why}")
+    else:
+        contenders.append(lambda: _hyperqueue(jobs))
+        claims.insert(1, _AGAINST_HYPERQUEUE)
+        notes.append(
+            "HyperQueue from PyPI has no `hq`, so no automatic allocation: it has a"
+            " server in each of three allocations, which is given a third of the jobs"
+        )
+    return Benchmark("pools", contenders, claims, "jobs/s and s", notes)
+
+
+_AGAINST_HYPERQUEUE = Claim(
+    "jobs/s through shared Slurm pilots, against HyperQueue in three allocations",
+    lambda f: f[_SHARED] / f[_HYPERQUEUE],
+    bar=1.0,
+    goal=1.2,
+    unit="x",
+)
 
 
 @contextmanager
@@ -98,6 +122,31 @@ def _sbatch_all(cluster: SlurmCluster, folder: Path, jobs: int) -> float:
     while cluster.run("squeue", "-h", "-n", "short", "-o", "%i"):
         time.sleep(_LOOK_S)
     return time.perf_counter() - began
+
+
+def _hyperqueue(jobs: int) -> Figures:
+    with _site() as (cluster, _, folder):
+        shares = [len(range(node, jobs, _NODES)) for node in range(_NODES)]
+        outputs = [folder / f"hyperqueue-{node}" for node in range(_NODES)]
+        began = time.time()
+        for share, output in zip(shares, outputs, strict=True):
+            place = folder / f"{output.name}.cluster"
+            place.mkdir()
+            words = peers.hyperqueue_command(place, share, _CORES, "sleep", "0.1")
+            options = [f"--output={output}", f"--cpus-per-task={_CORES}"]
+            cluster.run("sbatch", *options, f"--wrap={shlex.join(words)}")
+        return {_HYPERQUEUE: jobs / (max(map(_ended_at, outputs)) - began)}
+
+
+def _ended_at(output: Path) -> float:
+    """Wait until an allocation has told when its last job began; return when."""
+    deadline, said = time.monotonic() + _MOST_S, ""
+    while "elapsed" not in said or not said.endswith("\n"):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"HyperQueue failed: {said[-500:]}")
+        time.sleep(_LOOK_S)
+        said = output.read_text() if output.exists() else ""
+    return float(said.split()[-1])
 
 
 def _starts(starts: int) -> Figures:
