@@ -3,15 +3,17 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.engines.pool_home import Ledger, pilots, slurm_home, slurm_jobs
 from tests.support.homes import GrassHome
+from tests.support.lan import Lan, can_make_hosts
 from tests.support.patience import until
 from tests.support.processes import alive, processes_with
-from tests.support.slurm import SlurmCluster
+from tests.support.slurm import NODES, SlurmCluster
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
 LONG_S = 300.0
@@ -110,6 +112,68 @@ def test_nothing_stays_of_a_pilot_that_is_killed(
     assert ledger.counts("began")[job] <= 2
     assert ledger.counts("ended")[job] >= 1
     until(lambda: not any(map(alive, keepers)), "its keeper stays", within_s=LONG_S)
+
+
+def test_a_host_cut_off_for_longer_than_its_lease_runs_nothing_twice(
+    tmp_path: Path, folder: Path, ledger: Ledger
+) -> None:
+    if not can_make_hosts():
+        pytest.skip("network namespaces cannot be made here")
+    (tmp_path / "lan").mkdir()
+    with closing(Lan(tmp_path / "lan", ("head", *NODES))) as lan:
+        cluster = SlurmCluster(tmp_path / "slurm", lan=lan)
+        try:
+            cluster.start()
+            _cut_and_heal(lan, cluster, folder, ledger)
+        finally:
+            cluster.stop()
+
+
+def _cut_and_heal(
+    lan: Lan, cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    home = lan.hosts["head"]
+    home.environment["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
+    home.environment["PATH"] += ":/usr/sbin:/sbin"
+    home.ok("start", "--bind=0.0.0.0:7500", f"--advertise={home.address}:7500")
+    add(home, folder, "--max-workers=3", "--mode=shared")
+    asked = ("--pool=uni", "--retry-lost=1")
+    job = home.enqueue(*asked, "--", "sh", "-c", ledger.line(75))
+    until(lambda: ledger.counts("began"), "the job does not start")
+    (node,) = cluster.run("squeue", "-h", "-t", "R", "-o", "%N").split()
+    lan.hosts[node].cut()
+    finish(home, [job])
+    lan.hosts[node].heal()
+    assert ledger.counts("ended") == {job: 1}
+    assert ledger.counts("began") == {job: 2}
+    assert home.client.job(job)["state"] == "succeeded"
+    until(lambda: pilots(home), "a pilot stays", lambda x: not x, within_s=LONG_S)
+    left = set(processes_with(str(folder).encode()))
+    until(lambda: not any(map(alive, left)), "a process stays", within_s=LONG_S)
+    assert ledger.counts("ended") == {job: 1}
+
+
+def test_a_controller_that_is_killed_loses_no_job(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    add(home, folder, "--max-workers=3", "--cpus=2")
+    line = ("sh", "-c", ledger.line(1))
+    jobs = home.enqueue_array("--array=1-12", "--", *line)
+    until(lambda: ledger.counts("ended"), "no job has ended")
+    # What it has not written yet of the last seconds is lost with it.
+    slurm_cluster.kill_controller()
+    more = home.enqueue_array("--array=1-8", "--", *line)
+    finish(home, jobs)
+    slurm_cluster.start_controller()
+    finish(home, more)
+    everyone = dict.fromkeys((*jobs, *more), 1)
+    assert ledger.counts("began") == ledger.counts("ended") == everyone
+    slurm_cluster.signal_controller(signal.SIGSTOP)
+    last = home.enqueue_array("--array=1-4", "--", *line)
+    slurm_cluster.signal_controller(signal.SIGCONT)
+    finish(home, last)
+    assert ledger.counts("began") == ledger.counts("ended")
+    assert len(pilots(home)) <= 3
 
 
 def test_a_node_whose_slurmd_is_killed_runs_nothing_twice(

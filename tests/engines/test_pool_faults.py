@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.pool_home import Ledger, pilots, slurm_home
+from tests.engines.pool_home import Ledger, pilots, pools, slurm_home
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 from tests.support.slurm import SlurmCluster
@@ -45,3 +45,42 @@ def test_jobs_run_on_while_the_controller_hangs_and_dies(
     everyone = dict.fromkeys((*jobs, *more, last), 1)
     assert ledger.counts("began") == ledger.counts("ended") == everyone
     assert len(pilots(home)) <= 2
+
+
+@pytest.mark.daemon
+def test_a_site_that_begins_to_refuse_is_told_of_and_asked_again_later(
+    home: GrassHome, folder: Path, ledger: Ledger, tmp_path: Path
+) -> None:
+    refuses = tmp_path / "refuses"
+    prefix = tmp_path / "site"
+    prefix.write_text(_SITE.format(file=refuses))
+    prefix.chmod(0o755)
+    usual = ("--slurm", "--time=10m", "--max-workers=2", f"--folder={folder}")
+    home.ok("pool", "add", "uni", *usual, f"--submit-prefix={prefix}")
+    refuses.touch()
+    job = home.enqueue("--pool=uni", "--", "sh", "-c", ledger.line(0.1))
+    (pool,) = until(
+        lambda: pools(home), "no refusal is known", lambda found: found[0]["refusals"]
+    )
+    assert pool["words"] == "the account is closed"
+    assert pool["retry_at"] is not None
+    assert pool["pilots"] == []
+    told = home.client.job(job)["reason"]
+    assert told.startswith("pool `uni` is asked again at ")
+    assert told.endswith(": the account is closed")
+    refuses.unlink()
+    home.ok("pool", "pause", "uni")
+    home.ok("pool", "resume", "uni")
+    home.wait(job)
+    assert ledger.counts("ended") == {job: 1}
+    assert pools(home)[0]["refusals"] == 0
+
+
+_SITE = """#!/bin/sh
+# Runs a command of Slurm; while there is a file, the site takes no job.
+if [ "$1" = sbatch ] && [ -e {file} ]; then
+    echo "sbatch: error: the account is closed" >&2
+    exit 1
+fi
+exec "$@"
+"""

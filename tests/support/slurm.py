@@ -1,5 +1,7 @@
 """A Slurm cluster of three nodes on this host, without root, for one test session.
 
+Or on hosts of a network of their own, whose cables can be pulled.
+
 Each node has four cores, 4000 MiB and two GPUs that are character devices every machine
 has. Nothing outlives `stop` but jobs that were started by a node that was killed.
 """
@@ -11,8 +13,10 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.support.lan import Lan
 from tests.support.patience import PATIENCE_S, until
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol", "sinfo")
@@ -20,7 +24,7 @@ NODES = ("n1", "n2", "n3")
 _ADMIN_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _CONFIG = """\
 ClusterName=test
-SlurmctldHost=localhost(127.0.0.1)
+SlurmctldHost={head}({head_address})
 SlurmctldPort={port}
 SlurmUser={user}
 SlurmdUser={user}
@@ -46,7 +50,7 @@ GresTypes=gpu
 PartitionName=main Nodes=ALL Default=YES MaxTime=1440
 """
 _NODE = (
-    "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
+    "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port}"
     " CPUs=4 RealMemory=4000 Gres=gpu:2"
 )
 _TRIES = 2
@@ -61,9 +65,15 @@ def missing_programs() -> list[str]:
 class SlurmCluster:
     """A controller and its nodes."""
 
-    def __init__(self, folder: Path, message_timeout_s: int = 3) -> None:
-        """Make its folders; see `start`."""
+    def __init__(
+        self, folder: Path, message_timeout_s: int = 3, lan: Lan | None = None
+    ) -> None:
+        """Make its folders; see `start`.
+
+        With a `lan` the controller runs on its host `head`, and each node on its own.
+        """
         self.folder = folder
+        self._hosts = {} if lan is None else lan.hosts
         self.environment = {
             **os.environ,
             "SLURM_CONF": str(folder / "slurm.conf"),
@@ -98,8 +108,15 @@ class SlurmCluster:
     def _configure(self) -> None:
         port, *ports = free_ports(1 + len(NODES))
         named = zip(NODES, ports, strict=True)
-        nodes = "\n".join(_NODE.format(name=name, port=own) for name, own in named)
+        nodes = "\n".join(
+            _NODE.format(
+                name=name, port=own, host=self._name(name), address=self._address(name)
+            )
+            for name, own in named
+        )
         text = _CONFIG.format(
+            head=self._name("head"),
+            head_address=self._address("head"),
             port=port,
             user=getpass.getuser(),
             folder=self.folder,
@@ -121,12 +138,18 @@ class SlurmCluster:
 
     def start_controller(self) -> None:
         """Start the controller, for the first time or again."""
-        self.controller = self._spawn("slurmctld", "-D")
+        self.controller = self._spawn("head", "slurmctld", "-D")
 
     def stop_controller(self) -> None:
         """End the controller; killed, it would forget the jobs of the last seconds."""
         assert self.controller is not None
         self.controller.terminate()
+        self.controller.wait(PATIENCE_S)
+
+    def kill_controller(self) -> None:
+        """Kill the controller, which forgets the jobs of the last seconds."""
+        assert self.controller is not None
+        self.controller.kill()
         self.controller.wait(PATIENCE_S)
 
     def signal_controller(self, number: signal.Signals) -> None:
@@ -141,20 +164,28 @@ class SlurmCluster:
 
     def start_node(self, name: str) -> None:
         """Start a node's daemon, for the first time or again."""
-        self._nodes[name] = self._spawn("slurmd", "-D", "-N", name)
+        self._nodes[name] = self._spawn(name, "slurmd", "-D", "-N", name)
 
     def idle_nodes(self) -> set[str]:
         """Return the nodes that the controller calls idle."""
         words = ("sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
         found = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, check=False
+            self._on("head", words),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return set(found.stdout.split())
 
     def run(self, *words: str) -> str:
         """Run a command of Slurm, and return what it prints."""
         done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, check=True
+            self._on("head", words),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout
 
@@ -167,7 +198,10 @@ class SlurmCluster:
         if self.controller is not None and self.controller.poll() is None:
             self.signal_controller(signal.SIGCONT)
             words = ("scancel", "-u", getpass.getuser())
-            subprocess.run(words, env=self.environment, check=False, timeout=PATIENCE_S)
+            ending = self._on("head", words)
+            subprocess.run(
+                ending, env=self.environment, check=False, timeout=PATIENCE_S
+            )
         self._end_daemons()
 
     def _end_daemons(self) -> None:
@@ -175,11 +209,24 @@ class SlurmCluster:
             process.terminate()
             process.wait(PATIENCE_S)
 
-    def _spawn(self, *words: str) -> "subprocess.Popen[bytes]":
+    def _spawn(self, host: str, *words: str) -> "subprocess.Popen[bytes]":
         with (self.folder / f"{'-'.join(words)}.log").open("ab") as log:
             return subprocess.Popen(
-                words, env=self.environment, stdout=log, stderr=log, cwd=self.folder
+                self._on(host, words),
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
             )
+
+    def _on(self, host: str, words: Sequence[str]) -> Sequence[str]:
+        return (*self._hosts[host].inside(), *words) if self._hosts else words
+
+    def _name(self, host: str) -> str:
+        return host if self._hosts else "localhost"
+
+    def _address(self, host: str) -> str:
+        return self._hosts[host].address if self._hosts else "127.0.0.1"
 
 
 def free_ports(count: int) -> list[int]:

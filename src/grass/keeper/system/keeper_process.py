@@ -52,6 +52,7 @@ def main(arguments: list[str]) -> int:
     _detach()
     loop = _make_loop(directory, is_lent=_LENT in options)
     gc.freeze()
+    gc.enable()
     _tell_starter(b"ready\n")
     loop.run()
     loop.leave()
