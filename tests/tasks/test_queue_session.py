@@ -1,6 +1,7 @@
 """Tasks of a program as jobs of a broker, with a real daemon."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,26 @@ def test_options_of_jobs_are_those_of_enqueue(
     assert (job["queue"], job["project"]) == ("night", "thesis")
     assert (job["priority"], job["retries"]) == (2, 7)
     assert job["after"] == [f"{first.id}:succeeded"]
+
+
+def test_a_function_can_ask_what_its_job_holds_and_where_it_runs(
+    home: GrassHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+
+    def asked() -> tuple[str, ...]:
+        return repr(grass.GVAR.res), grass.GVAR.instance, os.environ["GRASS_JOB_ID"]
+
+    async def main() -> Any:
+        async with grass.open_waitgroup() as wg:
+            wg.submit(grass.Cores(1) & grass.Memory("500M"), asked)
+            wg.submit(grass.ZERO, asked)
+        return wg.results
+
+    (held, instance, job), (nothing, *_) = grass.run_combine(main, broker=True)
+    assert re.fullmatch(r"CPU\(\[\d\]\) & Memory\(.*\)", held), held
+    assert instance == f"{os.uname().nodename}(job {job})"
+    assert nothing.startswith("CPU(["), "as `grass enqueue` does, it asks for a core"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ class LineTask(NamedTuple):
     python: str = ""
     name: str = ""
     most_told: int = 0
+    units: dict[str, dict[str, int]] | None = None
+    """None: its keeper is older, and does not tell."""
 
 
 class Answer(NamedTuple):
@@ -69,6 +71,7 @@ def task_of(start: StartVerb) -> LineTask:
         task.python,
         task.name,
         task.most_told,
+        task.units,
     )
 
 

@@ -49,3 +49,5 @@ class TaskRun(NamedTuple):
     """Whether its runner may wait for a next attempt; one on a GPU holds memory."""
     most_told: int = 0
     """In bytes: a result up to this size goes with the exit, not into a file."""
+    units: dict[str, dict[str, int]] = {}  # noqa: RUF012 -- never changed
+    """What the attempt holds, which its function may ask."""

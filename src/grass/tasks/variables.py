@@ -19,6 +19,8 @@ HOST_VARIABLE = "GRASS_TASK_HOST"
 """In a task host and its children: the host's job."""
 held: ContextVar[Held] = ContextVar("grass_task_held")
 """The units of the task that runs here, and its parts of the user's own."""
+of_job: ContextVar[str] = ContextVar("grass_task_job")
+"""The job that a function is of which a runner has called."""
 in_child: ContextVar[bool] = ContextVar("grass_task_in_child", default=False)
 """Whether this process runs plain functions for another one."""
 
@@ -48,7 +50,7 @@ class TaskVariables:
             return "N/A"
         import os
 
-        job = os.environ.get(HOST_VARIABLE)
+        job = of_job.get(None) or os.environ.get(HOST_VARIABLE)
         return f"{os.uname().nodename}({'local' if job is None else f'job {job}'})"
 
 

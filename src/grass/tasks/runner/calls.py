@@ -14,6 +14,7 @@ import pickle
 import sys
 from base64 import b64decode
 
+from grass.tasks import variables
 from grass.tasks.children import carried_modules
 from grass.tasks.children.made_again import in_words, sendable
 from grass.tasks.children.packed_frames import RAISED, VALUE, pack_result, unpack
@@ -74,6 +75,9 @@ class Calls:
             raise CannotCall(
                 f"could not start: directory `{task.cwd}`: {error.strerror}"
             ) from None
+        if task.units is not None:
+            variables.held.set((task.units, None))
+            variables.of_job.set(task.env.get("GRASS_JOB_ID", ""))
         function, args, kwargs = self._loaded(task)
         return function(*args, **kwargs)
 

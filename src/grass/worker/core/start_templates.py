@@ -124,4 +124,5 @@ def _task(
         inline=b64encode(start.arguments).decode(),
         result=f"{path}.result",
         env={**known.env, **of_attempt},
+        units=start.allocation,
     )

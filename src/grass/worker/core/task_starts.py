@@ -85,6 +85,7 @@ def _task_run(
         name=task.name or start.name,
         keep=GPU_KINDS.isdisjoint(start.allocation),
         most_told=start.most_told if place.tells_results else 0,
+        units=start.allocation,
     )
 
 
