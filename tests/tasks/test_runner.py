@@ -215,6 +215,18 @@ def test_a_result_that_cannot_be_written_fails_the_task(shop: Shop) -> None:
     assert "could not be written" in (outcome.reason or "")
 
 
+def test_a_child_that_returns_from_the_function_writes_no_result(shop: Shop) -> None:
+    def forks() -> int | str:
+        child = os.fork()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else "child"
+
+    here, task = os.getpid(), shop.task(forks)
+    outcome = shop.calls.call(task)
+    if os.getpid() != here:
+        os._exit(7 if Path(task.result).exists() else outcome.code)
+    assert unpack_result(Path(task.result).read_bytes()) == (VALUE, 0)
+
+
 def test_lines_of_another_version_are_understood() -> None:
     task = LineTask("a", "/", 0o022, "/f", env={"A": "\udcff"})
     assert read_task(encoded(task)) == task

@@ -55,6 +55,7 @@ class Calls:
             str, tuple[Callable[..., Any], dict[str, carried_modules.Source]]
         ] = {}
         """By path: a function, and the modules that have come with it."""
+        self._pid = os.getpid()
 
     def call(self, task: LineTask) -> Outcome:
         """Call a task and write its result, unless that is told."""
@@ -64,6 +65,9 @@ class Calls:
             pieces, outcome = _failure(task, error)
         else:
             pieces, outcome = _success(task, value)
+        if os.getpid() != self._pid:
+            # A child that the task has forked: the result is its parent's.
+            return outcome
         if sum(memoryview(piece).nbytes for piece in pieces) <= task.most_told:
             return Outcome(outcome.code, outcome.reason, b"".join(pieces))
         return written(task, pieces, outcome)
