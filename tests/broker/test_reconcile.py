@@ -226,6 +226,21 @@ def test_a_foreign_attempt_never_pushes_the_books_below_zero(
     assert broker.state.scheduler.free(WORKER) == {"cpu": {"0": 0, "1": 5000}}
 
 
+def test_an_attempt_that_we_do_not_know_holds_what_is_given_back_for_its_sake(
+    broker: Brokerage,
+) -> None:
+    first, second = broker.enqueue(), broker.enqueue()
+    stray = Report(broker.name(99, 1), {"cpu": {"0": WHOLE}}, running=True)
+    broker.hello(running=[stray])
+    placed_at = broker.state.attempts[first].started_at
+    reason = "cpu 0 is given out already"
+    broker.hear(Returned(broker.name(first), reason, placed_at))
+    broker.hello(running=[stray, broker.report(second)])
+    assert broker.job_state(first) is JobState.QUEUED
+    broker.hear(Exited(stray.attempt, broker.now_us, 0))
+    assert broker.started_jobs() == [first]
+
+
 def test_a_worker_that_is_gone_gets_no_jobs_and_keeps_its_own(
     broker: Brokerage, running: int
 ) -> None:

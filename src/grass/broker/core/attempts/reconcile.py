@@ -239,9 +239,10 @@ def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
 
 
 def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
-    if (worker, report.attempt) not in state.foreign:
-        held = _clipped(report.allocation, state.scheduler.free(worker))
-        state.foreign.hold(worker, report.attempt, held)
+    # With every hello anew: what another attempt had at an earlier one may be free now.
+    state.foreign.release(worker, report.attempt)
+    held = _clipped(report.allocation, state.scheduler.free(worker))
+    state.foreign.hold(worker, report.attempt, held)
     identity = attempt_id(report.attempt)
     # Sent after every hello: an earlier stop may never have arrived.
     if identity.cluster == state.cluster:
