@@ -20,6 +20,7 @@ from grass.store.changes import Changes
 from tests.simulation.devices import LOST
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.processes import DISK_FULL, NO_PROCESS, Process
+from tests.simulation.pruned_output import PrunedOutput
 from tests.simulation.witness import Run, Witness
 from tests.simulation.world import SECOND, Host, Violation, World
 
@@ -48,8 +49,7 @@ class Auditor:
         """Jobs whose cancel was acknowledged, until they are run again."""
         self.forgotten: dict[int, str] = {}
         """Jobs that were pruned, and their names."""
-        self.doomed: dict[str, set[str]] = {}
-        """Output of pruned jobs that must be removed, by worker."""
+        self.pruned_output = PrunedOutput(disk)
         self.spoiled: set[str] = set()
         """Blobs of which the broker's disk has given a wrong piece."""
         self.in_doubt: set[str] = set()
@@ -150,7 +150,7 @@ class Auditor:
             self._check_forgotten(worker, name)
 
     def _check_removal(self, worker: str, message: RemoveOutput) -> None:
-        wrong = set(message.paths) - self.doomed.get(worker, set())
+        wrong = set(message.paths) - self.pruned_output.of(worker)
         if wrong:
             raise Violation(f"{min(wrong)} is removed, and its job is there still")
 
@@ -190,9 +190,8 @@ class Auditor:
         for line in changes.events:
             self.noted.add((line.actor, line.kind, line.job))
         for number in changes.removed_jobs:
-            self._expect_removal(number)
-        for worker in changes.removed_workers:
-            self.doomed.pop(worker, None)
+            self.forgotten[number] = self.disk.jobs[number].name
+        self.pruned_output.written(changes)
 
     def _read_journal(self, changes: Changes) -> None:
         for line in changes.events:
@@ -207,12 +206,6 @@ class Auditor:
                 self._insisted.discard(line.job)
             elif line.kind in ("released", "rerun"):
                 self._insisted.add(line.job)
-
-    def _expect_removal(self, number: int) -> None:
-        self.forgotten[number] = self.disk.jobs[number].name
-        for attempt in self.disk.attempts.get(number, {}).values():
-            if attempt.output is not None and attempt.worker in self.disk.workers:
-                self.doomed.setdefault(attempt.worker, set()).add(attempt.output)
 
     def _check_job(self, number: int, job: Job, *, again: bool) -> None:
         before = self.disk.jobs.get(number)

@@ -148,7 +148,7 @@ def _check_machine(cluster: Cluster, machine: Machine) -> None:
     worker, keeper = machine.worker, machine.keeper
     assert worker is not None
     assert keeper is not None
-    left = machine.processes.output & cluster.auditor.doomed.get(machine.id, set())
+    left = machine.processes.output & cluster.auditor.pruned_output.of(machine.id)
     if left:
         raise Violation(f"{machine.id} keeps output of pruned jobs: {sorted(left)}")
     if machine.processes.living():
