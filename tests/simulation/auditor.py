@@ -29,8 +29,8 @@ FORGOTTEN = "its worker was forgotten"
 RESTARTED = "the machine was restarted"
 TIME_LIMIT = "time limit"
 KEEPERS_DEATH = ("the keeper was killed", "its keeper was killed")
-MOST_WRONG_US = 300 * SECOND
-"""How far the time of an end may be off, as the broker's own clock jumps, too."""
+MOST_WRONG_US = SECOND
+"""How long before it is to be written an end may have been decided."""
 MOST_MISMEASURED_US = 60 * SECOND
 LONGEST_LEASE_US = 30 * SECOND
 CUT_OFF = ("cut off from the broker", "its worker was cut off")
@@ -41,8 +41,6 @@ class Auditor:
 
     def __init__(self, world: World, disk: MemoryDisk, witness: Witness) -> None:
         self.disk = disk
-        self.clocks: list[Host] = []
-        """The machines of brokers, by whose clocks times are checked."""
         self.noted: set[tuple[str, str, int | None]] = set()
         """Actor, kind and job of every event of the journal."""
         self.cancelled: set[int | None] = set()
@@ -173,6 +171,19 @@ class Auditor:
 
     # Commits.
 
+    def decided(self, changes: Changes, wall_us: int) -> None:
+        """Check that ends have the time of their broker, before it asks to write them.
+
+        A commit may be late, and its broker's clock may be set meanwhile.
+        """
+        for key, attempt in changes.attempts.items():
+            before = self._attempt(*key)
+            if attempt.state in OVER and (before is None or before.state not in OVER):
+                late_us = abs(wall_us - (attempt.finished_at or 0))
+                if late_us > MOST_WRONG_US:
+                    late = f"{self._name(*key)} ended {late_us / SECOND} s ago"
+                    raise Violation(f"{late} by another clock")
+
     def written(self, changes: Changes) -> None:
         """Check a batch before it is on the disk."""
         self._world.note(f"writes {len(changes.jobs)} jobs {len(changes.events)} lines")
@@ -231,7 +242,7 @@ class Auditor:
             self._check_placed(attempt, changes)
         if attempt.state in OVER:
             self._check_end(attempt)
-            self._check_times(attempt)
+            self._check_duration(attempt)
 
     def _check_placed(self, attempt: Attempt, changes: Changes) -> None:
         job = changes.jobs[attempt.job]
@@ -317,13 +328,9 @@ class Auditor:
     def _is_spoiled(self, reason: str) -> bool:
         return any(name in reason for name in self.spoiled)
 
-    def _check_times(self, attempt: Attempt) -> None:
-        """Check that an end has the broker's time and the right duration."""
+    def _check_duration(self, attempt: Attempt) -> None:
+        """Check that an end has the right duration."""
         name = self._name(attempt.job, attempt.number)
-        ended_at = attempt.finished_at or 0
-        late_us = min(abs(host.wall_us - ended_at) for host in self.clocks)
-        if late_us > MOST_WRONG_US:
-            raise Violation(f"{name} ended {late_us / SECOND} s ago by another clock")
         run = self._witness.runs.get(name)
         placed_at = self._placed_at[attempt.job, attempt.number]
         if run is None or self._unclear_at.get(attempt.worker, -1) >= placed_at:

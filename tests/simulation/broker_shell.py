@@ -56,6 +56,9 @@ class Observer(Protocol):
     def sent(self, worker: str, message: ToWorker) -> None:
         """A message leaves for a worker."""
 
+    def decided(self, changes: Changes, wall_us: int) -> None:
+        """A broker, with this time on its clock, wants a batch to be written."""
+
     def told_ended(self, jobs: list[Job]) -> None:
         """People are told that these jobs ended."""
 
@@ -272,6 +275,7 @@ class SimBroker:
         match step:
             case Commit(changes):
                 self.crash_point()
+                self._observer.decided(changes, self._host.wall_us)
                 self._writing = changes
                 delay = self._host.between(100, 2 * MILLISECOND)
                 self._host.after(delay, "commit", lambda: self._commit(changes), self)

@@ -58,7 +58,6 @@ class Cluster:
 
     def set_up(self) -> None:
         """Make the disk, and start the broker."""
-        self.auditor.clocks = [self.home.host]
         self.store = FaultyStore(self.disk, self.world, self.auditor.written)
         self.start_broker()
 

@@ -32,7 +32,6 @@ class ManyBrokers(Cluster):
         """Make the brokers, with clocks up to an hour apart, and start them all."""
         world = self.world
         self.store = Database(self.disk, world, self.auditor.written)
-        self.auditor.clocks = [machine.host for machine in self.machines]
         for machine in self.machines:
             machine.remote = True
             machine.host.set_clock(world.rng.choice((0, 0, HOUR_US, -HOUR_US)))
