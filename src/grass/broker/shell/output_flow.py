@@ -19,7 +19,7 @@ BYTES_PER_S = 8 * 1024 * 1024
 UNTHROTTLED = 16 * 1024
 """Up to this many bytes need no pause: a line that is followed, a short output."""
 ACTIVE_S = 0.05
-"""After this time without a commit, no jobs are taken to come and go."""
+"""After this time without a commit, jobs are assumed not to come and go."""
 
 
 class ChunkSizes:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BEAT_S = 5.0
 SILENCE_S = 20.0
 _STEPS = 4
-"""How many steps silence takes: a busy event loop is late for one of them."""
+"""The silence is waited for in steps: a busy event loop is late for one of them."""
 _ACK_FRAMES = 32
 _ACK_BYTES = 1 << 20
 

@@ -45,9 +45,9 @@ FIRST_LOOK_S = 0.3
 ALL_SHARE = 0.001
 """Which part of a core looking at the processes of all attempts may take."""
 MOST_LOOK_S = 5.0
-"""How often the processes of all attempts are sampled, however many they are."""
+"""The longest pause between two looks at all processes, however many there are."""
 WATCHED_S = 10.0
-"""For how long after a question a client is taken to watch."""
+"""For how long after a question a client is assumed to watch."""
 AFTER_END_S = 5.0
 """For how long GPUs are looked at every second after an attempt on one has ended."""
 OUT_OF_MEMORY_S = 2.0
