@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 """How long a connection with its handshake may take, wherever it is looked for."""
-_HANDSHAKE_S = 3.0
+_HANDSHAKE_S = 2.0
 """How long a handshake may take while there are other places to try."""
 _LEAST_S = 1.0
 """How long a handshake may take where connecting took all the time."""

@@ -8,21 +8,24 @@ starts from, so that a reader that has seen no event yet misses none.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from grass.api.context import api_state, context_of
 from grass.api.payloads import number
+from grass.api.server.cancellation import StreamAborted
 from grass.broker.shell.service import Broker
-from grass.errors import UsageError
+from grass.errors import StorageError, UsageError
 from grass.queries.documents import EventsReply, json_bytes
 from grass.queries.journal_documents import event_reply
 from grass.store import Store
 from grass.store.changes import StoredEvent
+
+T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
 LARGEST_PAGE = 1000
@@ -78,7 +81,7 @@ async def _stream(
         # Before reading, so that no commit in between is missed.
         committed = asyncio.ensure_future(broker.next_commit())
         try:
-            found, newest = await broker.read(partial(_after, after, wanted))
+            found, newest = await _read(broker, partial(_after, after, wanted))
             for event in found:
                 yield _message(event)
             after = found[-1].seq if found else after
@@ -90,6 +93,14 @@ async def _stream(
             committed.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await committed
+
+
+async def _read(broker: Broker, query: Callable[[Store], T]) -> T:
+    """Read; a store that cannot be read ends the stream, and its reader asks again."""
+    try:
+        return await broker.read(query)
+    except StorageError:
+        raise StreamAborted from None
 
 
 def _after(

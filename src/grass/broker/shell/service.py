@@ -5,6 +5,7 @@ beside it and never wait for that task.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -240,11 +241,25 @@ class Broker(JobWaits):
         finally:
             if self.lead is not None:
                 self._rounds.give_up(self.lead.lost_error())
-            # A commit that is under way may take long, and this broker does not lead.
-            await asyncio.get_running_loop().run_in_executor(None, writer.stop)
+            await self._end_threads(writer)
+            self._wall_clock.close()
+
+    async def _end_threads(self, writer: Writer) -> None:
+        """Finish what the store is asked, unless another broker leads by now.
+
+        The database may not answer for long then, and this one is to stand by at once.
+        What it has under way changes nothing, or was done in time.
+        """
+
+        def finish() -> None:
+            writer.stop()
             self._readers.stop()
             self._lookups.shutdown()
-            self._wall_clock.close()
+
+        ending = threading.Thread(target=finish, name="ending", daemon=True)
+        ending.start()
+        if self.lead is None or self.lead.trusts():
+            await asyncio.get_running_loop().run_in_executor(None, ending.join)
 
     async def _round(self, writer: Writer) -> None:
         """Perform one round, sending it the result of each of its steps."""
