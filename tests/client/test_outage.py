@@ -12,6 +12,7 @@ from grass.client import broker_session, connection, patience, tls_connection
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.client.patience import Outage
+from grass.client.tls_connection import TlsConnection
 from grass.config import Home
 from grass.errors import NoBroker, TimedOut
 from grass.model.addresses import Address
@@ -127,6 +128,9 @@ def test_the_notice_comes_while_connecting_is_not_answered(
     def vanish(_body: object) -> bytes:
         Credentials.load(home).add(broker.known()._replace(addresses=(dead,)))
         if not cut_off:
+            # Its machine is gone: the place that the connection leads to is dead.
+            assert isinstance(client._connection, TlsConnection)
+            client._connection.address = dead
             answered.wait()
         return b""
 
