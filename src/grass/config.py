@@ -67,6 +67,7 @@ class Home:
         self.brokers_lock = os.path.join(folder, "brokers.lock")
         self.options = os.path.join(folder, "daemon-options.json")
         self.web = os.path.join(folder, "web.json")
+        self.pilot_folders = os.path.join(folder, "pilot-folders.json")
         self.keeper = os.path.join(folder, "keeper")
         self.output = os.path.join(folder, "output")
         self.blobs = os.path.join(folder, "blobs")

@@ -39,7 +39,7 @@ def test_jobs_run_on_workers_that_come_and_leave(
 ) -> None:
     assert "to start at" in add()
     ledger = folder / "ledger"
-    line = f"echo $GRASS_JOB_ID $SLURM_JOB_ID >> {ledger}"
+    line = f"echo $GRASS_JOB_ID $SLURM_JOB_ID | tee -a {ledger}"
     jobs = [home.enqueue("sh", "-c", line) for _ in range(8)]
     home.wait(*jobs)
     ran = [tuple(one.split()) for one in ledger.read_text().splitlines()]
@@ -56,6 +56,10 @@ def test_jobs_run_on_workers_that_come_and_leave(
         lambda x: not x,
     )
     assert "pilot-" not in home.ok("token", "list")
+    # What jobs wrote is there when nothing else of the pool is.
+    home.ok("pool", "remove", "uni")
+    assert pools(home) == []
+    assert home.ok("logs", str(jobs[0])).split() in map(list, ran)
 
 
 def test_no_more_workers_than_the_pool_may_have(

@@ -22,8 +22,9 @@ from grass.config import Home, user_environment
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.doctor_process import DoctorProcess
 from grass.daemon.hosting import Hosting, save_options
+from grass.daemon.pools.pilot_folders import PilotFolders
 from grass.daemon.pools.pilot_output import PilotOutput
-from grass.daemon.pools.pool_host import output_folder, pool_runner
+from grass.daemon.pools.pool_host import pool_runner
 from grass.daemon.unix_access import UnixAccess
 from grass.daemon.web_host import WebHost
 from grass.daemon.worker_setup import (
@@ -78,7 +79,8 @@ class BrokerHost:
         identity = None if tcp is None else tcp.identity
         self._endpoint = None if tcp is None else tcp.endpoint
         self._web = WebHost(home, hosting, broker, identity)
-        self._pools = pool_runner(broker, self._endpoint)
+        self._pilot_folders = PilotFolders(home)
+        self._pools = pool_runner(broker, self._endpoint, self._pilot_folders)
         self._context = self._new_context()
         self._server = ApiServer(application(self._context))
         self._unix = UnixAccess(home, self._server)
@@ -139,7 +141,9 @@ class BrokerHost:
 
     def _begin_pools(self, group: asyncio.TaskGroup) -> None:
         """Ask engines for workers, and read what the jobs of earlier ones printed."""
-        self._pilot_output = PilotOutput(self._broker, output_folder, group.create_task)
+        self._pilot_output = PilotOutput(
+            self._broker, self._pilot_folders, group.create_task
+        )
         self._broker.requests.output.kept = self._pilot_output
         self._begin(group, self._pools.run())
 

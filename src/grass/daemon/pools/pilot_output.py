@@ -5,12 +5,12 @@ While its worker is connected, that is asked; afterwards the broker's daemon rea
 files itself. No path outside these folders is read or removed, whatever a worker said.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from grass.broker.shell.service import Broker
+from grass.daemon.pools.pilot_folders import PilotFolders
 from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutput
-from grass.model.pools import Pool
 from grass.worker.shell.output_ends import CreateTask
 from grass.worker.shell.output_files import OutputFiles
 
@@ -21,12 +21,12 @@ class PilotOutput:
     def __init__(
         self,
         broker: Broker,
-        folder_of: Callable[[Pool | None], Path],
+        folders: PilotFolders,
         begin: CreateTask,
     ) -> None:
-        """`folder_of` returns where pilots of a pool, or by default, write output."""
+        """`begin` runs what reads."""
         self._broker = broker
-        self._folder_of = folder_of
+        self._known = folders
         self._begin = begin
         self._files: dict[Path, OutputFiles] = {}
         self._streams: dict[int, OutputFiles] = {}
@@ -72,7 +72,6 @@ class PilotOutput:
             self._broker.requests.output.delivered(message)
 
     def _folder(self, path: str) -> Path | None:
-        pools = self._broker.state.pools.pools.values()
-        folders = {self._folder_of(pool) for pool in (None, *pools)}
+        folders = self._known.outputs()
         inside = [one for one in folders if Path(path).is_relative_to(one)]
         return None if ".." in path or not inside else max(inside)

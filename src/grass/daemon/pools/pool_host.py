@@ -9,7 +9,6 @@ script and no list of words.
 import asyncio
 import contextlib
 import glob
-import os
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from grass.broker.shell.service import Broker
 from grass.client.json_codec import encoded
 from grass.client.private_files import replace_private
 from grass.daemon.pools import pilot
+from grass.daemon.pools.pilot_folders import PilotFolders, folder_of, output_folder
 from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest, Provider
@@ -33,7 +33,6 @@ PILOT_LEASE_S = 60.0
 MOST_KEPT, MOST_SHOWN = 50, 10
 """Of how many pilots of a pool the output is kept, and of how many it is shown."""
 LOG_BYTES = 4096
-_FOLDER = "~/.local/share/grass/pilots"
 _WRITE = (
     'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
     "sh",
@@ -43,9 +42,11 @@ _STOP = (': > "$1/$2.stop"', "sh")
 """What the host behind a prefix does with the file of a pilot: folder and name."""
 
 
-def pool_runner(broker: Broker, tcp: TcpEndpoint | None) -> PoolRunner:
+def pool_runner(
+    broker: Broker, tcp: TcpEndpoint | None, folders: PilotFolders
+) -> PoolRunner:
     """Return what asks the engines of a broker's pools."""
-    return PoolRunner(broker, provider_of, PilotFiles(broker, tcp))
+    return PoolRunner(broker, provider_of, PilotFiles(broker, tcp, folders))
 
 
 def provider_of(pool: Pool) -> Provider:
@@ -56,16 +57,19 @@ def provider_of(pool: Pool) -> Provider:
     if pool.engine == "ray":
         return RayJobs(pool.address, pool.token_file, pool.omitted)
     if pool.engine == "command" and pool.template is not None:
-        return CommandEngine(commands, pool.template, str(_folder(pool)))
+        return CommandEngine(commands, pool.template, str(folder_of(pool)))
     raise Refused(f"there is no engine `{pool.engine}`", "engines: slurm, ray, command")
 
 
 class PilotFiles:
     """The folders that pilots share with their broker."""
 
-    def __init__(self, broker: Broker, tcp: TcpEndpoint | None) -> None:
+    def __init__(
+        self, broker: Broker, tcp: TcpEndpoint | None, folders: PilotFolders
+    ) -> None:
         self._broker = broker
         self._tcp = tcp
+        self._folders = folders
 
     def request(self, pool: Pool, mark: str) -> PilotRequest:
         """Return what the engine is asked for."""
@@ -74,7 +78,7 @@ class PilotFiles:
                 "this broker lets no other machine in, so no pilot could reach it",
                 "`grass restart --bind 0.0.0.0:7500`",
             )
-        folder = _folder(pool)
+        folder = folder_of(pool)
         return PilotRequest(
             mark=mark,
             name=job_name(pool),
@@ -92,10 +96,11 @@ class PilotFiles:
     async def write_token(self, pool: Pool, mark: str, token: str) -> None:
         """Write how the pilot's worker reaches this broker."""
         text = self._told(pool, token)
+        self._folders.note(pool)
         if pool.submit_prefix:
             await _run_there(pool, _WRITE, mark, text)
         else:
-            await asyncio.to_thread(_write_here, _folder(pool), mark, text)
+            await asyncio.to_thread(_write_here, folder_of(pool), mark, text)
 
     async def forget(self, pool: Pool, mark: str) -> None:
         """Remove the file of a pilot that is over."""
@@ -111,14 +116,14 @@ class PilotFiles:
         if pool.submit_prefix:
             await _run_there(pool, _STOP, mark)
         else:
-            await asyncio.to_thread((_folder(pool) / f"{mark}{pilot.STOP}").touch)
+            await asyncio.to_thread((folder_of(pool) / f"{mark}{pilot.STOP}").touch)
 
     async def logs(self, pool: Pool) -> dict[str, str]:
         """Return the ends of what its pilots printed, the last ones last."""
         if pool.submit_prefix:
             raise Refused(
                 "what its workers print is on the host that its commands run on",
-                f"there in {_folder(pool)}",
+                f"there in {folder_of(pool)}",
             )
         return await asyncio.to_thread(_logs_here, pool)
 
@@ -143,7 +148,7 @@ class PilotFiles:
             "gpus": pool.gpus,
             "notes": pool.template is not None and pool.template.status is None,
             "time_limit_s": pool.time_limit_s,
-            "output": str(output_folder(pool) / split_token(token)[0]),
+            "output": str(output_folder(folder_of(pool)) / split_token(token)[0]),
         }
         return encoded(told).decode("ascii")
 
@@ -156,16 +161,6 @@ def _program(pool: Pool) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", pilot.__file__)
 
 
-def output_folder(pool: Pool | None) -> Path:
-    """Return where the pilots of a pool write the output of jobs; None: usually."""
-    named = "" if pool is None else pool.folder
-    return Path(named or os.path.expanduser(_FOLDER)) / "output"
-
-
-def _folder(pool: Pool) -> Path:
-    return Path(pool.folder or os.path.expanduser(_FOLDER))
-
-
 def _logs_here(pool: Pool) -> dict[str, str]:
     found = [_log_end(path) for path in _logs(pool)[-MOST_SHOWN:]]
     return dict(found)
@@ -174,7 +169,7 @@ def _logs_here(pool: Pool) -> dict[str, str]:
 def _logs(pool: Pool) -> list[Path]:
     """Return the files that pilots of a pool print into, the last one last."""
     pattern = f"{glob.escape(pool.name)}.*.out"
-    times = ((path.stat().st_mtime, path) for path in _folder(pool).glob(pattern))
+    times = ((path.stat().st_mtime, path) for path in folder_of(pool).glob(pattern))
     return [path for _, path in sorted(times)]
 
 
@@ -187,7 +182,7 @@ def _log_end(path: Path) -> tuple[str, str]:
 
 def _forget_here(pool: Pool, mark: str) -> None:
     """Remove the file of a pilot that is over, and what older ones printed."""
-    _remove_here(_folder(pool), mark)
+    _remove_here(folder_of(pool), mark)
     for path in _logs(pool)[:-MOST_KEPT]:
         path.unlink(missing_ok=True)
 
@@ -206,7 +201,7 @@ async def _run_there(
     pool: Pool, script: tuple[str, str], mark: str, text: str = ""
 ) -> None:
     commands = EngineCommands(pool.submit_prefix)
-    words = ("sh", "-c", *script, str(_folder(pool)), mark)
+    words = ("sh", "-c", *script, str(folder_of(pool)), mark)
     answer = await commands.run(*words, script=text)
     if answer.code:
         raise CannotAsk(answer.words)

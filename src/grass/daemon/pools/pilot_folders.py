@@ -1,0 +1,54 @@
+"""The folders that pilots of a broker have ever written into.
+
+Output of jobs is read there long after their pilots, and even after a pool of which
+nothing else is left. So a folder is noted, in the state directory, before a pilot knows
+of it. A worker that names any other folder is not believed.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from grass.client.private_files import replace_private
+from grass.config import Home
+from grass.model.pools import Pool
+
+USUAL = "~/.local/share/grass/pilots"
+
+
+def folder_of(pool: Pool | None) -> Path:
+    """Return where the pilots of a pool find their files; None: usually."""
+    named = "" if pool is None else pool.folder
+    return Path(named or os.path.expanduser(USUAL))
+
+
+def output_folder(folder: Path) -> Path:
+    """Return where in a folder pilots write the output of jobs."""
+    return folder / "output"
+
+
+class PilotFolders:
+    """The usual folder, and those of pools that are or were."""
+
+    def __init__(self, home: Home) -> None:
+        self._path = Path(home.pilot_folders)
+        self._noted = self._read()
+
+    def note(self, pool: Pool) -> None:
+        """Remember the folder of a pool; raises GrassError if that is impossible."""
+        folder = str(folder_of(pool))
+        if pool.folder and folder not in self._noted:
+            replace_private(str(self._path), json.dumps([*self._noted, folder]))
+            self._noted.append(folder)
+
+    def outputs(self) -> list[Path]:
+        """Return all folders with the output of jobs."""
+        known = [folder_of(None), *map(Path, self._noted)]
+        return [output_folder(one) for one in known]
+
+    def _read(self) -> list[str]:
+        try:
+            found = json.loads(self._path.read_text())
+        except (FileNotFoundError, ValueError):
+            return []
+        return [str(one) for one in found] if isinstance(found, list) else []
