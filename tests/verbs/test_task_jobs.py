@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,27 @@ def test_bad_calls_are_one_sentence_each(
         grass.enqueue(double, 1)
 
 
+def test_calls_that_cannot_be_made_are_refused_at_once(
+    desk: GrassHome, double: Callable[[int], int]
+) -> None:
+    @wraps(double)
+    def given_more(*args: int) -> int:
+        return double(*args or (3,))
+
+    with pytest.raises(UsageError, match=r"`double` cannot .*: missing a .* 'number'"):
+        grass.enqueue(double)
+    with pytest.raises(UsageError, match=r"`double` cannot .*: too many positional"):
+        grass.enqueue(double, 1, 2)
+    with pytest.raises(
+        UsageError, match=r"unexpected keyword argument 'requests' .*opt"
+    ):
+        grass.enqueue(partial(double, 1), requests={"cpu": 1})
+    with pytest.raises(UsageError, match=r"too many positional"):
+        grass.map(lambda: None, [1])
+    # What a decorator has made is called as it is, not as what it is made of.
+    assert grass.enqueue(given_more).result(PATIENCE_S) == 6
+
+
 def test_an_older_broker_is_named(
     desk: GrassHome, double: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +259,11 @@ def test_why_there_is_no_result(desk: GrassHome, gate: Fifo) -> None:
     job.cancel(now=True)
     with pytest.raises(NoResult, match="is cancelled"):
         job.result(PATIENCE_S)
+    reads = grass.enqueue(["cat", str(gate)])
+    with pytest.raises(NoResult, match="runs a command"):
+        reads.result(PATIENCE_S)
+    assert reads.state in ("queued", "running"), "nobody has waited for its end"
+    reads.cancel(now=True)
     desk.ok("remove", str(job.id))
     with pytest.raises(NoResult, match=r"was forgotten with its result at 20\d\d-"):
         job.result()

@@ -64,16 +64,27 @@ def _pruned_at(store: Store, job: int) -> int | None:
     return None
 
 
+def check_task(broker: Broker, job: int) -> None:
+    """Refuse to wait for the result of an unfinished job that can have none."""
+    known = broker.state.jobs.get(job)
+    if known is not None and broker.state.specs[known.spec].task is None:
+        raise _of_command(job)
+
+
+def _of_command(job: int) -> NoResult:
+    return NoResult(
+        f"job {job} runs a command, which has no result",
+        f"`grass logs {job}` shows what it wrote",
+    )
+
+
 async def first_piece(
     broker: Broker, details: JobDetails
 ) -> tuple[OutputSource, bytes]:
     """Return where the result of a job is, and its first piece; or say why not."""
     job = details.job
     if details.spec.task is None:
-        raise NoResult(
-            f"job {job.id} runs a command, which has no result",
-            f"`grass logs {job.id}` shows what it wrote",
-        )
+        raise _of_command(job.id)
     if job.state in UNFINISHED:
         raise NoResult(f"job {job.id} has not ended", f"`grass wait {job.id}`")
     source = _source(details)

@@ -11,6 +11,7 @@ import inspect
 import sys
 from functools import partial
 from time import monotonic
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, NamedTuple
 
 from grass.client.id_ranges import as_ranges
@@ -141,6 +142,9 @@ class _Request:
                 f"{client.peer} has an older grass, which runs no Python functions",
                 "install the same version there",
             ) from None
+        for name in reply["missing"]:
+            if self._blobs[name].size > reply["largest"]:
+                raise _too_large(self._blobs[name], reply["largest"])
         needed = sum(self._blobs[name].size for name in reply["missing"])
         room = reply.get("room", needed)
         if needed > room:
@@ -150,10 +154,7 @@ class _Request:
                 "enqueue fewer at a time; its setting tasks.unnamed says how many",
             )
         for name in reply["missing"]:
-            blob = self._blobs[name]
-            if blob.size > reply["largest"]:
-                raise _too_large(blob, reply["largest"])
-            client.add_blob(name, blob.pieces)
+            client.add_blob(name, self._blobs[name].pieces)
         self._known.update(names)
 
 
@@ -235,11 +236,40 @@ def calls_of(
 ) -> list[PackedCall]:
     """Pack calls of one function, with what modules beside the script define."""
     with with_neighbours():
-        packed = pack_function(function)
-        return [
-            PackedCall(packed, pack_arguments(packed.title, args, kwargs), {})
-            for args, kwargs in arguments
-        ]
+        packed, calls = pack_function(function), list[PackedCall]()
+        for args, kwargs in arguments:
+            if not calls:
+                # All are of the same form.
+                _check_call(function, packed.title, args, kwargs)
+            packed_arguments = pack_arguments(packed.title, args, kwargs)
+            calls.append(PackedCall(packed, packed_arguments, {}))
+        return calls
+
+
+def _check_call(
+    function: Callable[..., Any],
+    title: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Refuse what the function would not take, now and not when the job runs."""
+    called = function
+    while isinstance(called, partial):
+        called = called.func
+    if not isinstance(called, FunctionType | MethodType):
+        return
+    try:
+        # What a decorator has made may take other arguments than what it has wrapped.
+        known = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    try:
+        known.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UsageError(
+            f"`{title}` cannot be called like this: {error}",
+            "a keyword that is no option of a job is the function's",
+        ) from None
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:

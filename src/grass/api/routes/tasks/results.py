@@ -32,6 +32,7 @@ async def result(request: Request) -> Response:
     """Send what a task returned or raised; with `wait`, once it has ended."""
     broker, job = context_of(request).broker, number(request.path_params["id"], 0)
     wait_s = seconds(request.query_params.get("wait"), 0.0, LONGEST_WAIT_S)
+    results.check_task(broker, job)
     if wait_s and broker.unfinished(job):
         await while_connected(request, _end(broker, job, wait_s))
     details = await results.ended_job(broker, job)
