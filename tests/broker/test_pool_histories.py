@@ -11,11 +11,11 @@ import pytest
 from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
-from grass.broker.core.pools.asking import Waiting
+from grass.broker.core.pools.asking import WaitingJob
 from grass.broker.core.pools.pool_memory import (
     CancelPilots,
     DrainWorker,
-    Effect,
+    PoolEffect,
     PoolMemory,
     Submit,
 )
@@ -101,7 +101,7 @@ class History:
                 return
             self.carry_out(effect)
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: PoolEffect) -> None:
         match effect:
             case Submit():
                 self.submit(effect.mark)
@@ -183,7 +183,7 @@ class History:
         marks = [f"m{self.marks - one}" for one in range(MOST)]
         for pool in self.memory.pools.values():
             asking.resume(self.memory, pool) if pool.paused else None
-            jobs = [Waiting(number, self.size()) for number in range(waiting)]
+            jobs = [WaitingJob(number, self.size()) for number in range(waiting)]
             asking.ask(self.memory, pool, jobs, marks, self.now)
         self.commit()
         self.check()

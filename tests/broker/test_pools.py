@@ -4,11 +4,11 @@ import pytest
 from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
-from grass.broker.core.pools.asking import Waiting
+from grass.broker.core.pools.asking import WaitingJob
 from grass.broker.core.pools.pool_memory import (
     CancelPilots,
     DrainWorker,
-    Effect,
+    PoolEffect,
     PoolMemory,
     Submit,
 )
@@ -25,7 +25,7 @@ def memory() -> PoolMemory:
     return PoolMemory([pool])
 
 
-def taken(memory: PoolMemory) -> list[Effect]:
+def taken(memory: PoolMemory) -> list[PoolEffect]:
     effects, memory.effects = memory.effects, []
     return effects
 
@@ -34,7 +34,7 @@ def ask(memory: PoolMemory, waiting: int, now: int = NOW) -> int:
     """Ask, and return how many pilots that made."""
     before = len(memory.pilots)
     fresh = [mark for mark in MARKS if mark not in memory.pilots]
-    jobs = [Waiting(number) for number in range(1, waiting + 1)]
+    jobs = [WaitingJob(number) for number in range(1, waiting + 1)]
     asking.ask(memory, memory.pools["uni"], jobs, fresh, now)
     return len(memory.pilots) - before
 

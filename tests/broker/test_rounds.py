@@ -17,7 +17,7 @@ from grass.broker.core.calls import (
     NewJob,
     Rerun,
 )
-from grass.broker.core.pools.pool_memory import Effect
+from grass.broker.core.pools.pool_memory import PoolEffect
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Read, Step
 from grass.errors import StorageError
@@ -64,7 +64,7 @@ class Slow:
         self.store.commit(step.changes)
         return None
 
-    def ask_engines(self, effects: list[Effect]) -> None:
+    def ask_engines(self, effects: list[PoolEffect]) -> None:
         assert not effects
 
     def now_us(self) -> int:

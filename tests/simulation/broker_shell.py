@@ -19,7 +19,7 @@ from grass.broker.core.calls import (
     WorkerGone,
 )
 from grass.broker.core.jobs.enqueue import answered
-from grass.broker.core.pools.pool_memory import Effect
+from grass.broker.core.pools.pool_memory import PoolEffect
 from grass.broker.core.rounds import Round, Rounds, loaded
 from grass.broker.core.shell_interface import Commit, NextEpoch, Pause, Read, Step
 from grass.broker.core.state import State
@@ -205,7 +205,7 @@ class SimBroker:
         link.to_worker.close()
         link.on_given_up()
 
-    def ask_engines(self, effects: list[Effect]) -> None:
+    def ask_engines(self, effects: list[PoolEffect]) -> None:
         """Ask nobody: there are no pools here."""
         assert not effects
 

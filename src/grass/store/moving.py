@@ -30,7 +30,7 @@ from grass.store.sql.table_copies import (
     ENVS,
     KEYS,
     Digest,
-    Reading,
+    OpenRow,
     digest,
     read_rows,
     write_rows,
@@ -221,7 +221,7 @@ def _are_same(
         return False
 
 
-def _digests(db: Connection, columns: dict[str, list[str]], opened: Reading) -> Digests:
+def _digests(db: Connection, columns: dict[str, list[str]], opened: OpenRow) -> Digests:
     return {table: digest(db, table, columns[table], opened) for table in KEYS}
 
 
@@ -229,7 +229,7 @@ def _compare(
     db: Connection,
     columns: dict[str, list[str]],
     wanted: Digests,
-    opened: Reading = tuple,
+    opened: OpenRow = tuple,
 ) -> None:
     """Raise unless each table has the rows that it should have."""
     for table, known in wanted.items():

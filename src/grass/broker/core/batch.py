@@ -2,7 +2,7 @@
 
 import msgspec
 
-from grass.broker.core.pools.pool_memory import Effect
+from grass.broker.core.pools.pool_memory import PoolEffect
 from grass.link.messages import Forget, ToWorker
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
@@ -19,7 +19,7 @@ class Batch(msgspec.Struct):
     """Jobs whose state or attempt changed: callers that wait for one look again."""
     ended: list[Job] = []
     """Jobs that ended."""
-    engine_effects: list[Effect] = []
+    engine_effects: list[PoolEffect] = []
     """What engines are asked for."""
     log_events: list[LogEvent] = []
     urgent: bool = False

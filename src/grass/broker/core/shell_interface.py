@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from grass.broker.core.calls import Found, FromWorker
-from grass.broker.core.pools.pool_memory import Effect
+from grass.broker.core.pools.pool_memory import PoolEffect
 from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
@@ -82,7 +82,7 @@ class Shell(Protocol):
         """Send a message to a worker, if it is connected."""
 
     @property
-    def ask_engines(self) -> Callable[[list[Effect]], object]:
+    def ask_engines(self) -> Callable[[list[PoolEffect]], object]:
         """What carries out what pools need of their engines."""
 
     def wake(self, jobs: set[int]) -> None:

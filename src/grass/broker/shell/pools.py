@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from grass.broker.core.calls import Enqueue, NewToken
-from grass.broker.core.pools.pool_memory import CancelPilots, Effect, Submit
+from grass.broker.core.pools.pool_memory import CancelPilots, PoolEffect, Submit
 from grass.broker.core.pools.pool_workers import token_name
 from grass.broker.core.pools.requests import (
     PilotRefused,
@@ -117,7 +117,7 @@ class PoolRunner:
     def _pilots(self) -> list[Pilot]:
         return list(self._broker.state.pools.pilots.values())
 
-    def _ask(self, effects: list[Effect]) -> None:
+    def _ask(self, effects: list[PoolEffect]) -> None:
         pools = self._broker.state.pools.pools
         for effect in effects:
             if isinstance(effect, Submit) and effect.pool in pools:

@@ -42,7 +42,8 @@ KEYS = {
 OWN_META = ("schema", "moved", "sealed_with", "home_worker")
 """What each database says of itself."""
 ENVS = "envs"
-Reading = Callable[[Row], Row]
+OpenRow = Callable[[Row], Row]
+"""Makes a row readable, as by opening what is encrypted in it."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -58,7 +59,7 @@ def _as_it_is(row: Row) -> Row:
 
 
 def read_rows(
-    db: Connection, table: str, columns: list[str], opened: Reading = _as_it_is
+    db: Connection, table: str, columns: list[str], opened: OpenRow = _as_it_is
 ) -> Iterator[Row]:
     """Yield the rows of a table, in the order of its key, environments opened."""
     named = ", ".join(f'"{name}"' for name in columns)
@@ -85,7 +86,7 @@ def write_rows(
 
 
 def digest(
-    db: Connection, table: str, columns: list[str], opened: Reading = _as_it_is
+    db: Connection, table: str, columns: list[str], opened: OpenRow = _as_it_is
 ) -> Digest:
     """Return what identifies all rows of a table, environments opened."""
     known, count = hashlib.sha256(), 0

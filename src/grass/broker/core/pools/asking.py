@@ -19,7 +19,7 @@ _SECOND_US = 1_000_000
 _BACK_OFF_S = (5, 15, 60, 300, 900, 1800, 3600)
 
 
-class Waiting(NamedTuple):
+class WaitingJob(NamedTuple):
     """A job that waits for a pilot."""
 
     job: int
@@ -37,7 +37,7 @@ def may_ask(memory: PoolMemory, pool: Pool, now_us: int) -> int:
 def ask(
     memory: PoolMemory,
     pool: Pool,
-    waiting: Iterable[Waiting],
+    waiting: Iterable[WaitingJob],
     marks: Sequence[str],
     now_us: int,
 ) -> None:

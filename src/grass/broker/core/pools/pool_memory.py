@@ -33,7 +33,7 @@ class DrainWorker(msgspec.Struct, frozen=True):
     worker: str
 
 
-Effect = Submit | CancelPilots | DrainWorker
+PoolEffect = Submit | CancelPilots | DrainWorker
 
 
 class PoolMemory:
@@ -48,7 +48,7 @@ class PoolMemory:
         self.removed_pools: list[str] = []
         self.changed_pilots: dict[str, Pilot] = {}
         self.removed_pilots: list[str] = []
-        self.effects: list[Effect] = []
+        self.effects: list[PoolEffect] = []
         self.bound: dict[int, str] = {}
         """By job the worker of the pilot that is there for it alone; not stored."""
         self.taken_back: set[str] = set()

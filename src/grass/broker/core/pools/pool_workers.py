@@ -10,7 +10,7 @@ import hashlib
 from grass.broker.core.access import tokens
 from grass.broker.core.calls import ForgetWorker, RevokeToken
 from grass.broker.core.pools import asking, binding, engine_answers, leaving
-from grass.broker.core.pools.asking import Waiting
+from grass.broker.core.pools.asking import WaitingJob
 from grass.broker.core.pools.pool_memory import DrainWorker
 from grass.broker.core.pools.sizing import (
     REPORT_S,
@@ -200,7 +200,7 @@ def next_times(state: State) -> list[int]:
     return [at for at in times if at is not None and at > state.now_us]
 
 
-def _waiting(state: State, pool: Pool, room: int) -> list[Waiting]:
+def _waiting(state: State, pool: Pool, room: int) -> list[WaitingJob]:
     """Return the first jobs that wait, those last that the engine has refused."""
     memory, waits = state.pools, state.scheduler.waits
     refused = {job: n for job, n in memory.refused_jobs.items() if waits(job)}
@@ -208,7 +208,7 @@ def _waiting(state: State, pool: Pool, room: int) -> list[Waiting]:
     most = room + len(memory.pilots_of(pool.name)) + len(refused)
     jobs = state.scheduler.first_waiting_for(placeholder(pool.name), most)
     return [
-        Waiting(job, _own_size(state, pool, job))
+        WaitingJob(job, _own_size(state, pool, job))
         for job in sorted(jobs, key=lambda job: refused.get(job, 0))
     ]
 
