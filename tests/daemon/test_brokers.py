@@ -2,16 +2,19 @@
 
 import json
 import os
+import shutil
 import signal
 from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
+from grass.verbs.calling import Caller
+from grass.verbs.task_jobs import calls_of, enqueue_tasks, read_result
 from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
 from tests.support.machines import LOOPBACK, Machine, join, new_line
-from tests.support.patience import until
+from tests.support.patience import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
@@ -191,6 +194,26 @@ def test_the_brokers_key_is_given_to_a_code_for_brokers_only(
     key = second.folder / "broker.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert key.read_bytes() == (first.folder / "broker.key").read_bytes()
+
+
+def test_bytes_of_a_task_do_not_die_with_the_disk_of_the_leader(
+    brokers: Brokers,
+) -> None:
+    first, second, rack = brokers
+
+    def size(data: bytes) -> int:
+        return len(data)
+
+    data = os.urandom(1_000_000)
+    held = {"hold": True, "worker": "rack"}
+    with Caller(rack.client.home) as client:
+        job = enqueue_tasks(client, calls_of(size, [((data,), {})]), held)["first"]
+    first.kill_daemon()
+    shutil.rmtree(first.folder)
+    await_lead(second, "two")
+    with Caller(rack.client.home) as client:
+        rack.ok("release", str(job))
+        assert read_result(client, job, PATIENCE_S) == len(data)
 
 
 def test_a_callers_environment_goes_to_the_callers_machine_alone(

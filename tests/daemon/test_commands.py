@@ -339,6 +339,7 @@ def test_a_job_killed_from_outside_has_failed_at_once(
     assert (job["state"], job["signal"], job["exit_code"]) == ("failed", 9, None)
 
 
+@pytest.mark.sqlite
 def test_a_home_with_a_very_long_path_works(tmp_path: Path) -> None:
     folder = tmp_path / ("d" * 100) / ("e" * 100)
     home = GrassHome(tmp_path, folder)

@@ -55,6 +55,7 @@ def test_config_says_what_it_can_do(cold: GrassHome, words: list[str]) -> None:
     assert "`grass config show`, `set KEY VALUE`, `unset KEY` or `path`" in ran.stderr
 
 
+@pytest.mark.sqlite
 def test_a_setting_is_set_and_unset_without_a_daemon(cold: GrassHome) -> None:
     assert cold.ok("config", "set", "defaults.priority", "-5") == (
         "defaults.priority is -5 now\n"
@@ -114,6 +115,7 @@ def test_a_running_daemon_gets_a_changed_setting_by_a_restart(home: GrassHome) -
     assert "GRASS_DEFAULT_PROJECT is set in this shell" in ran.stderr
 
 
+@pytest.mark.sqlite
 def test_a_mistake_keeps_the_daemon_from_starting_and_nothing_is_lost(
     cold: GrassHome,
 ) -> None:
@@ -147,6 +149,7 @@ def test_a_restart_with_a_mistake_leaves_the_daemon_running(home: GrassHome) -> 
     assert home.wait(home.enqueue("--", "true"))["state"] == "succeeded"
 
 
+@pytest.mark.sqlite
 def test_defaults_apply_to_jobs_of_every_client(cold: GrassHome) -> None:
     cold.ok("create-queue", "q", "--json", "{slot:4}")
     write(
@@ -186,6 +189,7 @@ def test_variables_reach_a_daemon_that_is_started_by_the_way(cold: GrassHome) ->
     assert origins(cold)["defaults.project"] == ("thesis", "GRASS_DEFAULT_PROJECT")
 
 
+@pytest.mark.sqlite
 def test_a_daemon_of_the_usual_home_reads_the_usual_file(tmp_path: Path) -> None:
     state, settings = tmp_path / "state", tmp_path / "settings"
     home = GrassHome(tmp_path, state / "grass" / os.uname().nodename)
@@ -203,6 +207,7 @@ def test_a_daemon_of_the_usual_home_reads_the_usual_file(tmp_path: Path) -> None
         home.end()
 
 
+@pytest.mark.sqlite
 def test_a_daemon_that_runs_with_other_settings_is_mentioned(home: GrassHome) -> None:
     assert home.run("config", "show").stderr == ""
     write(home, "[defaults]\npriority = 1\n")
@@ -216,6 +221,7 @@ def test_a_daemon_that_runs_with_other_settings_is_mentioned(home: GrassHome) ->
     assert home.run("config", "show").stderr == ""
 
 
+@pytest.mark.sqlite
 def test_old_jobs_are_forgotten_when_the_daemon_starts(cold: GrassHome) -> None:
     id = cold.enqueue("--", "echo", "old")
     output = Path(cold.wait(id)["output"])

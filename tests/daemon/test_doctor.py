@@ -26,6 +26,7 @@ def examined(home: GrassHome, code: int = 0) -> dict[str, Document]:
     return {one["check"]: one for one in document["findings"]}
 
 
+@pytest.mark.sqlite
 def test_without_gpu_and_daemon_nothing_is_wrong_and_nothing_is_started(
     cold: GrassHome, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_gpu_that_cannot_be_used_is_wrong(
     )
 
 
+@pytest.mark.sqlite
 def test_mistakes_in_the_home_are_wrong(cold: GrassHome) -> None:
     cold.folder.mkdir(mode=0o777)
     cold.folder.chmod(0o777)

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import signal
 import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.daemon
 SECRET = "s3cret-word"
+DISK_BYTES = 32 << 20
+END_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'grass'"
+)
 
 
 @pytest.fixture
@@ -39,6 +45,24 @@ def server(postgres: "PostgresServer") -> Iterator["PostgresServer"]:
     with suppress(AssertionError):
         own.stop()
     own.remove()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small disk of its own, for a database."""
+    folder = Path(gettempdir()) / f"grass-disk-{token_hex(4)}"
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={DISK_BYTES}", "grass-test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(["mount", *options], check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    folder.rmdir()
+
+
+def owner_of(path: Path) -> tuple[int, int]:
+    known = path.stat()
+    return known.st_uid, known.st_gid
 
 
 @pytest.fixture
@@ -95,6 +119,55 @@ def test_a_server_that_hangs_delays_and_loses_nothing(
                 os.kill(pid, signal.SIGCONT)
     assert waiting.wait(30) == 0
     home.ok("wait", "2")
+
+
+def test_a_database_that_becomes_read_only_says_so_and_loses_nothing(
+    home: GrassHome, server: "PostgresServer"
+) -> None:
+    home.ok("enqueue", "--", "true")
+    home.ok("wait", "1")
+    set_read_only = "ALTER DATABASE grass SET default_transaction_read_only TO"
+    server.execute(f"{set_read_only} on")
+    server.execute(END_SESSIONS)
+    said: list[str] = []
+
+    def is_told() -> bool:
+        ran = home.run("enqueue", "--", "true")
+        said.append(ran.stderr.strip())
+        assert ran.returncode != 0
+        return "read-only" in ran.stderr
+
+    until(is_told, "nobody says that the database is read-only")
+    assert "\n" not in said[-1]
+    server.execute(f"{set_read_only} off")
+    server.execute(END_SESSIONS)
+    until(lambda: tries(home), "the daemon does not write again")
+    assert {one["id"] for one in home.document()["jobs"]} >= {1, 2}
+
+
+def test_a_full_disk_of_the_server_is_told_and_loses_nothing(
+    postgres: "PostgresServer", server: "PostgresServer", cold: GrassHome, disk: Path
+) -> None:
+    shutil.chown(disk, *owner_of(server.folder))
+    server.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+    server.execute("CREATE DATABASE tight TABLESPACE small")
+    cold.ok("start", "--store", server.url("tight"))
+    cold.ok("enqueue", "--", "true")
+    cold.ok("wait", "1")
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 65536)
+    many = "true\n" * 5000
+    refused = cold.run("enqueue", "--from", "-", "--", "{}", input=many)
+    assert refused.returncode != 0
+    assert "the disk of the database" in refused.stderr
+    assert "is full" in refused.stderr
+    filler.unlink()
+    until(lambda: tries(cold), "the daemon does not write again")
+    jobs = cold.document()["jobs"]
+    assert {one["id"] for one in jobs} == set(range(1, len(jobs) + 1))
+    assert len(jobs) < 5000
 
 
 @pytest.mark.parametrize(

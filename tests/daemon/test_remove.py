@@ -86,6 +86,7 @@ def test_bad_ages_forget_nothing(shared: GrassHome, words: list[str]) -> None:
     assert shared.state(id) == "succeeded"
 
 
+@pytest.mark.sqlite
 def test_the_database_is_shorter_after_many_jobs_were_forgotten(
     home: GrassHome,
 ) -> None:

@@ -11,14 +11,16 @@ OPTIONS = ("--bind", f"0.0.0.0:{PORT}", "--no-worker")
 class Cluster:
     """One broker that runs, and workers that join."""
 
-    def __init__(self, lan: Lan) -> None:
+    def __init__(self, lan: Lan, *options: str) -> None:
+        """Start a broker with more options than those of every broker."""
         self.lan = lan
+        self._options = OPTIONS + options
         self.broker = lan.hosts["broker"]
         self.invitation = self.start_broker()
 
     def start_broker(self) -> str:
         """Run the broker, and return the line that it prints for others."""
-        daemon = self.broker.serve(*OPTIONS)
+        daemon = self.broker.serve(*self._options)
         assert daemon.stdout is not None
         return daemon.stdout.readline().strip()
 

@@ -7,10 +7,28 @@ from pathlib import Path
 import pytest
 
 from tests.machines.cluster import Cluster
-from tests.support.fixtures import cold, fifo, gate, machine, news, screens
+from tests.support.fixtures import (
+    cold,
+    database,
+    fifo,
+    gate,
+    machine,
+    news,
+    postgres,
+    screens,
+)
 from tests.support.lan import Lan, can_make_hosts
 
-__all__ = ["cold", "fifo", "gate", "machine", "news", "screens"]
+__all__ = [
+    "cold",
+    "database",
+    "fifo",
+    "gate",
+    "machine",
+    "news",
+    "postgres",
+    "screens",
+]
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +46,11 @@ def lan(tmp_path: Path, namespaces: None) -> Iterator[Lan]:
 
 
 @pytest.fixture
-def cluster(lan: Lan) -> Cluster:
-    """The same with a broker that runs, and no worker yet."""
-    return Cluster(lan)
+def cluster(lan: Lan, request: pytest.FixtureRequest) -> Cluster:
+    """The same with a broker that runs, and no worker yet.
+
+    Its store is in a file, or where a test asks for `postgres`, in PostgreSQL.
+    """
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return Cluster(lan)
+    return Cluster(lan, "--store", request.getfixturevalue("database"))

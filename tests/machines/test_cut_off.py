@@ -12,6 +12,9 @@ from tests.support.patience import until
 from tests.support.processes import alive, await_end
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
+on_either_store = pytest.mark.parametrize(
+    "cluster", ["sqlite", "postgres"], indirect=True
+)
 
 
 def test_a_job_runs_elsewhere_and_its_output_comes_home(cluster: Cluster) -> None:
@@ -27,6 +30,7 @@ def test_a_job_runs_elsewhere_and_its_output_comes_home(cluster: Cluster) -> Non
     assert broker.ok("logs", "--grep", "^w[1]$", str(id)) == "1:w1\n"
 
 
+@on_either_store
 def test_a_job_of_a_worker_that_falls_silent_runs_on(
     cluster: Cluster, gate: Fifo, news: Fifo
 ) -> None:
@@ -50,6 +54,7 @@ def test_a_job_of_a_worker_that_falls_silent_runs_on(
     assert len(job["attempts"]) == 1
 
 
+@on_either_store
 def test_a_broker_that_restarts_while_a_worker_is_cut_off_loses_nothing(
     cluster: Cluster, gate: Fifo, news: Fifo
 ) -> None:
@@ -84,6 +89,7 @@ def test_a_broker_is_found_again_at_another_address(
     assert shown["jobs"][0]["id"] == id
 
 
+@on_either_store
 def test_a_forgotten_workers_job_is_lost_and_ended_when_it_returns(
     cluster: Cluster, news: Fifo
 ) -> None:
@@ -187,6 +193,7 @@ def test_who_reads_over_a_thin_line_cuts_nobody_off(
     assert broker.wait(id)["state"] == "succeeded"
 
 
+@on_either_store
 def test_output_of_a_worker_that_is_cut_off_is_removed_when_it_is_back(
     cluster: Cluster,
 ) -> None:

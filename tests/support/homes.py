@@ -72,6 +72,7 @@ class GrassHome:
             self.folder.mkdir(mode=0o700)
             config = f"[store]\nurl = '{self.store}'\n"
             (self.folder / "config.toml").write_text(config)
+            (self.folder / "config.toml").chmod(0o600)
         self.grass: tuple[str, ...] = GRASS
         """The words that a command begins with."""
         self.client = Client(Home(str(self.folder)))
