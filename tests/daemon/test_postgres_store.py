@@ -138,6 +138,7 @@ def test_a_database_that_becomes_read_only_says_so_and_loses_nothing(
         return "read-only" in ran.stderr
 
     until(is_told, "nobody says that the database is read-only")
+
     assert "\n" not in said[-1]
     server.execute(f"{set_read_only} off")
     server.execute(END_SESSIONS)

@@ -92,6 +92,8 @@ class Candidacy:
         self._asking: set[asyncio.Future[None]] = set()
         self._announced_s = -ANNOUNCED_S
         self._reason = "it has not led yet"
+        self._failure: GrassError | None = None
+        """Why the store did not tell who leads, when it was asked last."""
         self._heard_s = 0.0
         """When another machine's worker was heard last."""
         self._asked_s: list[float] = []
@@ -162,6 +164,13 @@ class Candidacy:
         )
         error.leader = known.address
         return error
+
+    def lost_error_here(self) -> LeadLost:
+        """Return the same for this machine's user, with what the database has said."""
+        error, failure = self.lost_error(), self._failure
+        if error.leader or failure is None:
+            return error
+        return LeadLost(f"{error.message}: {failure.message}", failure.hint)
 
     def addresses(self) -> tuple[str, ...]:
         """Return where the cluster's brokers are, the leader first, if it has several.
@@ -277,9 +286,11 @@ class Candidacy:
                 self._threads, self._take, TERM_S, ask.epoch
             )
         except GrassError as error:
+            self._failure = error
             log.warning("lead.unknown", error=error)
             self._act(self._leadership.failed(ask.number, boottime()))
         else:
+            self._failure = None
             self._act(self._leadership.answered(ask.number, lease, boottime()))
             if self._is_cut_off():
                 self._act(self._leadership.yield_lead(boottime()))

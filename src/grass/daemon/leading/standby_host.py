@@ -7,6 +7,7 @@ does the same for what is the broker's, and answers what concerns this machine.
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -26,7 +27,7 @@ from grass.daemon.forwarding.api_forwarding import own_overview
 from grass.daemon.hosting import Hosting, RemoteBroker, StandbyAnswers, save_options
 from grass.daemon.unix_access import UnixAccess
 from grass.daemon.worker_host import host_worker
-from grass.errors import UsageError
+from grass.errors import LeadLost, UsageError
 from grass.event_log import EventLog
 from grass.link.remote_end import WORKER_HEADER
 from grass.model.addresses import Address, read_address
@@ -62,7 +63,7 @@ class Standby:
         """Stand by until the broker leads, or the daemon is to stop."""
         self._process.handle_signals()
         known = Credentials.load(self._home).own
-        remote = ApiServer(refusal(self._candidacy))
+        remote = ApiServer(refusal(self._candidacy, self._candidacy.lost_error))
         async with asyncio.TaskGroup() as group:
             if tcp is not None:
                 group.create_task(tcp.serve(remote))
@@ -83,7 +84,7 @@ class Standby:
             self._settings,
             places,
             self._process,
-            StandbyAnswers(self._candidacy.lost_error, self._brokers),
+            StandbyAnswers(self._candidacy.lost_error_here, self._brokers),
         )
 
     def _brokers(self) -> BrokersReply:
@@ -115,8 +116,8 @@ class Standby:
 
         async def overview(request: Request) -> Response:
             if request.headers.get(OWN_HEADER) is None:
-                return problem_response(self._candidacy.lost_error())
-            news = self._candidacy.lost_error().message
+                return problem_response(self._candidacy.lost_error_here())
+            news = self._candidacy.lost_error_here().message
             told = {"address": self._candidacy.lease.address, "pin": "", "link": news}
             flags = {"settled": True, "connected": True, "refused": False}
             document = own_overview(self._process, 0, {**told, **flags})
@@ -136,7 +137,7 @@ class Standby:
             Route(API_PREFIX + "/overview", overview, methods=["GET"]),
             Route(API_PREFIX + "/daemon/stop", stop, methods=["POST"]),
         ]
-        return refusal(self._candidacy, *own)
+        return refusal(self._candidacy, self._candidacy.lost_error_here, *own)
 
 
 class Version:
@@ -145,15 +146,17 @@ class Version:
     version = grass.__version__
 
 
-def refusal(candidacy: Candidacy, *own: Route) -> Application:
+def refusal(
+    candidacy: Candidacy, error: Callable[[], LeadLost], *own: Route
+) -> Application:
     """Build an application that answers everything with who leads."""
 
     async def answer(_: Request) -> Response:
-        return problem_response(candidacy.lost_error())
+        return problem_response(error())
 
     async def refuse(websocket: WebSocket) -> None:
         candidacy.asked_by(websocket.headers.get(WORKER_HEADER, ""))
-        await websocket.send_denial_response(problem_response(candidacy.lost_error()))
+        await websocket.send_denial_response(problem_response(error()))
 
     path = "/{path:path}"
     rest = Route(path, answer, methods=METHODS), WebSocketRoute(path, refuse)
