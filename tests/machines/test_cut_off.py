@@ -30,7 +30,6 @@ def test_a_job_runs_elsewhere_and_its_output_comes_home(cluster: Cluster) -> Non
     assert broker.ok("logs", "--grep", "^w[1]$", str(id)) == "1:w1\n"
 
 
-@on_either_store
 def test_a_job_of_a_worker_that_falls_silent_runs_on(
     cluster: Cluster, gate: Fifo, news: Fifo
 ) -> None:
