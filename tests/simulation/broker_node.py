@@ -25,6 +25,7 @@ from grass.store.interface import Store
 from tests.simulation.auditor import Auditor
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.faulty_store import FaultyStore
+from tests.simulation.kept_blobs import SpoiledBlobs
 from tests.simulation.machine import Machine
 from tests.simulation.world import MILLISECOND, SECOND, Event, World
 
@@ -123,6 +124,7 @@ class Place(Protocol):
     """The cluster as a node sees it."""
 
     auditor: Auditor
+    spoiled: SpoiledBlobs
 
     def leads(self, node: "Node") -> None:
         """Hear that a node leads now."""
@@ -288,7 +290,10 @@ class Node:
         self._place.leads(self)
 
     def _new_broker(self) -> SimBroker:
-        return SimBroker(self._host, self.connection, self._place.auditor, self)
+        place = self._place
+        return SimBroker(
+            self._host, self.connection, place.auditor, self, place.spoiled
+        )
 
     def _step_down(self, reason: str) -> None:
         self._host.note(f"STEPS DOWN: {reason}")

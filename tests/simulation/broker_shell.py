@@ -126,7 +126,8 @@ class SimBroker:
         self._alarm: Event | None = None
         self._alarm_us: int | None = None
         self._lag_s = self._last_s = 0.0
-        self.blobs = SimKeptBlobs(host, self, store, spoiled or SpoiledBlobs())
+        epoch = lambda: self.epoch  # noqa: E731
+        self.blobs = SimKeptBlobs(host, self, store, epoch, spoiled or SpoiledBlobs())
         # The clocks of those who are away begin to run.
         self._post(TimerFired(), None)
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from grass.api.routes.job_calls import blobs_of
 from grass.broker.core.calls import AnyCall, Enqueue
 from grass.broker.core.jobs.blob_claims import BlobClaims
-from grass.errors import MissingBlob, StorageError
+from grass.errors import LeadLost, MissingBlob, StorageError
 from grass.link.messages import ToWorker
 from grass.link.requests import BlobData, ReadBlob
 from grass.store.interface import JobDetails
@@ -46,10 +46,15 @@ class SimKeptBlobs:
     """The blobs of one broker's life."""
 
     def __init__(
-        self, host: Host, life: Life, store: FaultyStore, spoiled: SpoiledBlobs
+        self,
+        host: Host,
+        life: Life,
+        store: FaultyStore,
+        epoch: Callable[[], int],
+        spoiled: SpoiledBlobs,
     ) -> None:
         self._host, self._life, self._store = host, life, store
-        self._spoiled = spoiled
+        self._epoch, self._spoiled = epoch, spoiled
         self._claims = BlobClaims()
         self._line: deque[Callable[[], None]] = deque()
         # A source of its own: runs without blobs have the history they had.
@@ -130,6 +135,10 @@ class SimKeptBlobs:
             self._later("removes blobs", lambda: remove(left))
 
         def remove(left: list[str]) -> None:
+            if not self.leads:
+                # In one transaction with the removal.
+                self._next()
+                return
             named = set(left).difference(self._store.unnamed_blobs(left))
             if named:
                 raise Violation(f"blob {min(named)} is removed, and a job names it")
@@ -137,6 +146,15 @@ class SimKeptBlobs:
             self._next()
 
         self._in_line(ask)
+
+    @property
+    def leads(self) -> bool:
+        """Whether no other broker leads by now, which may know jobs that name one."""
+        try:
+            self._store.disk.lead.check(self._epoch())
+        except LeadLost:
+            return False
+        return True
 
     def read(self, asked: ReadBlob, send: Callable[[ToWorker], None]) -> None:
         """Send a piece, which may be spoiled."""

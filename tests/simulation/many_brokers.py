@@ -21,7 +21,6 @@ class ManyBrokers(Cluster):
     """Two or three brokers, and the machines they are on."""
 
     sizes = (2, 3)
-    has_blobs = False
     store: Database
 
     def __init__(self, world: World) -> None:
@@ -32,6 +31,8 @@ class ManyBrokers(Cluster):
         """Make the brokers, with clocks up to an hour apart, and start them all."""
         world = self.world
         self.store = Database(self.disk, world, self.auditor.written)
+        # Blobs are in the database, so every worker fetches them.
+        self.home.blobs = {}
         for machine in self.machines:
             machine.remote = True
             machine.host.set_clock(world.rng.choice((0, 0, HOUR_US, -HOUR_US)))
@@ -106,6 +107,11 @@ class ManyBrokers(Cluster):
         node.kill()
         machine.end_worker()
         machine.host.after(machine.pause(), "daemon up", lambda: self._up(node))
+
+    def kill_broker(self) -> None:
+        """Kill the broker that leads."""
+        if self.leader is not None:
+            self.kill_broker_of(self.leader)
 
     def kill_broker_of(self, node: Node) -> None:
         """Kill a broker alone, as if its worker were another daemon."""

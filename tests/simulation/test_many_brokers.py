@@ -7,7 +7,7 @@ from tests.simulation.runner import kept_seeds, run_brokers_seed
 
 SEEDS, CHUNK = 1000, 50
 FEW = {
-    "a write is not checked against the epoch": 2,
+    "a write is not checked against the epoch": 3,
     "the state is read before the epoch is taken": 14,
     "after a commit in doubt the state is read in the same epoch": 2,
     "the lead is taken while another has it": 0,
