@@ -78,6 +78,10 @@ def test_a_blob_is_fetched_once_for_all_that_name_it(tmp_path: Path) -> None:
         pieces = [one.offset for one in far.asked if one.name == name_of(LARGE)]
         assert pieces == list(range(0, len(LARGE), BLOB_PIECE))
         assert far.need("c", LARGE, b"small")
+        # To make room one may be removed while messages are being read.
+        far.folder.remove([name_of(b"small")])
+        assert not far.need("d", LARGE, b"small")
+        assert await far.told.get() == ("d", "")
         assert not far.need("d", b"")
         assert await far.told.get() == ("d", "")
 

@@ -77,7 +77,6 @@ class BlobFiles:
         known = tuple(dict.fromkeys(names))
         missing = [name for name in known if not self._is_here(name)]
         if self._most is not None:
-            self._note_use(set(known).difference(missing))
             self._note_user(attempt, known)
         if missing:
             self._fetches.need(attempt, missing)
@@ -92,6 +91,8 @@ class BlobFiles:
         self._seen.clear()
 
     def _is_here(self, name: str) -> bool:
+        if self._most is not None:
+            return self._note_use(name)
         if name not in self._seen and self._folder.size(name) is not None:
             self._seen.add(name)
         return name in self._seen
@@ -152,9 +153,16 @@ class BlobFiles:
         if draft is not None:
             draft.discard()
 
-    def _note_use(self, names: Iterable[str]) -> None:
-        for name in names:
+    def _note_use(self, name: str) -> bool:
+        """Note that a fetched blob is used; tell whether it is here.
+
+        In one step: the thread may be about to remove it.
+        """
+        try:
             os.utime(self._folder.path(name))
+        except FileNotFoundError:
+            return False
+        return True
 
     def _note_user(self, attempt: str, names: tuple[str, ...]) -> None:
         """Note what an attempt names; now and then forget those that have ended."""
@@ -183,7 +191,8 @@ class BlobFiles:
         for at, size, name in ages:
             if total <= most or at > recent:
                 return
-            if name not in used:
+            # It may have been used since all were looked at.
+            if name not in used and os.stat(self._folder.path(name)).st_mtime == at:
                 self._folder.remove([name])
                 total -= size
 
