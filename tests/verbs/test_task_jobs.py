@@ -193,6 +193,8 @@ def test_bad_calls_are_one_sentence_each(
     lock = threading.Lock()
     with pytest.raises(UsageError, match=r"argument 2 of `print`, a lock, cannot be"):
         grass.enqueue(print, 1, lock)
+    with pytest.raises(UsageError, match="call 3: argument 1 of `double`, a lock"):
+        grass.map(double, [1, 2, lock, 4])
     with pytest.raises(UsageError, match="cannot be sent to another process"):
         grass.enqueue(lambda: lock)
     with pytest.raises(UsageError, match="only a function has arguments"):

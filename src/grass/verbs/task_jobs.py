@@ -241,7 +241,13 @@ def calls_of(
             if not calls:
                 # All are of the same form.
                 _check_call(function, packed.title, args, kwargs)
-            packed_arguments = pack_arguments(packed.title, args, kwargs)
+            try:
+                packed_arguments = pack_arguments(packed.title, args, kwargs)
+            except UsageError as error:
+                if not calls:
+                    raise
+                text = f"call {len(calls) + 1}: {error.message}"
+                raise UsageError(text, error.hint) from error.__cause__
             calls.append(PackedCall(packed, packed_arguments, {}))
         return calls
 
