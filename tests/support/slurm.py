@@ -233,7 +233,8 @@ def free_ports(count: int) -> list[int]:
     """Return ports that were free a moment ago."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
-        one.bind(("127.0.0.1", 0))
+        # Of every address: the closed connections of another one hold a port, too.
+        one.bind(("", 0))
     ports = [int(one.getsockname()[1]) for one in sockets]
     for one in sockets:
         one.close()
