@@ -1,9 +1,11 @@
 """`grass store`, `grass backup` and `grass restore`, with a real daemon."""
 
 import json
+import signal
 
 import pytest
 
+from grass.keeper import crash_points
 from tests.support.homes import GrassHome
 
 pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
@@ -36,6 +38,32 @@ def test_a_queue_moves_to_postgresql_and_back(home: GrassHome, database: str) ->
     home.ok("start")
     assert [one["id"] for one in home.document()["jobs"]] == [1, 2, 3, 4]
     assert "0 problems" in home.ok("store", "check")
+
+
+def test_a_move_that_is_killed_leaves_the_old_database_as_it_was(
+    home: GrassHome, database: str
+) -> None:
+    home.wait(home.enqueue("--", "true"))
+    home.ok("stop")
+    file = home.folder / "grass.db"
+    for step in ("blobs", "events", "compared"):
+        killed = home.run("store", "move", "sqlite", database, env=killed_at(step))
+        assert killed.returncode == -signal.SIGKILL
+        assert "1 jobs" in home.ok("store", "check")
+        assert file.exists()
+    home.ok("store", "move", "sqlite", database)
+    for step in ("events", "compared", "renamed"):
+        killed = home.run("store", "move", database, "sqlite", env=killed_at(step))
+        assert killed.returncode == -signal.SIGKILL
+        assert "1 jobs" in home.ok("store", "check")
+    # Both have it now: the one that it had goes on, until somebody chooses.
+    assert "there already" in home.run("store", "move", database, "sqlite").stderr
+    home.ok("start")
+    assert [one["id"] for one in home.document()["jobs"]] == [1]
+
+
+def killed_at(step: str) -> dict[str, str]:
+    return {crash_points.VARIABLE: f"store.move-{step}:1"}
 
 
 def test_a_backup_that_was_made_while_it_ran_is_restored(home: GrassHome) -> None:

@@ -5,13 +5,16 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from tests.store.filling import dump, fill
 from tests.support.brokers_key import FixedKey
+from tests.support.building import a_job
 
 from grass.errors import NoDatabase, Refused, StorageError
+from grass.store import Changes
 from grass.store.blob_folder import BlobFolder
 from grass.store.sqlite.sqlite_store import SqliteStore
 
@@ -102,6 +105,66 @@ def test_a_move_that_is_interrupted_changes_nothing(
             to_sqlite(shared, back, stop_at(step))
         assert not back.exists()
         to_sqlite(shared, back, go_on)
+
+
+def test_nothing_moves_while_a_broker_leads(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    with in_postgres(database) as shared:
+        epoch = shared.take_lease("b1", "h:1", 60).epoch
+        with pytest.raises(Refused, match="a broker uses the database"):
+            to_postgres(filled, shared, go_on)
+        assert shared.load(0).last_job == 0
+        shared.take_lease("b1", "h:1", 0, epoch)
+        to_postgres(filled, shared, go_on)
+        shared.take_lease("b1", "h:1", 60)
+        with pytest.raises(Refused, match="a broker uses the database"):
+            to_sqlite(shared, back, go_on)
+        assert not back.exists()
+
+
+def test_a_leader_of_before_writes_nothing_beside_a_move_nor_after_it(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    with in_postgres(database) as shared, in_postgres(database) as hung:
+        to_postgres(filled, shared, go_on)
+        # Its term is over, and it does not know.
+        epoch = hung.take_lease("b1", "h:1", 0).epoch
+        late = Thread(target=lambda: outcomes.append(outcome_of_commit(hung, epoch)))
+        outcomes: list[str] = []
+
+        def write_meanwhile(step: str) -> None:
+            if step == "rows":
+                late.start()
+
+        to_sqlite(shared, back, write_meanwhile)
+        late.join()
+        assert outcomes == ["LeadLost"]
+        assert outcome_of_commit(hung, epoch) == "LeadLost"
+    with closing(SqliteStore(back)) as moved:
+        assert not moved.details([999])
+
+
+def outcome_of_commit(store: PostgresStore, epoch: int) -> str:
+    try:
+        store.commit(Changes(jobs={999: a_job(999)}), epoch)
+    except StorageError as error:
+        return type(error).__name__
+    return "written"
+
+
+def test_who_starts_while_a_database_is_moved_is_refused(database: str) -> None:
+    with in_postgres(database) as moving_it, in_postgres(database) as starting:
+        assert moving_it.lock_out_others()
+        with pytest.raises(Refused, match="is being copied or checked"):
+            starting.use()
+    with in_postgres(database) as running, in_postgres(database) as mover:
+        running.use()
+        assert not mover.lock_out_others()
 
 
 def test_a_row_that_differs_is_found_and_nothing_counts(
