@@ -48,10 +48,9 @@ def _measured(sizes: Sizes) -> Figures:
         machines(folder) as make,
     ):
         first, second = make("one"), make("two")
-        where = (*LOOPBACK, "--no-worker", "--name")
-        first.ok("start", *where, "one", "--store", url)
+        first.ok("start", *LOOPBACK, "--no-worker", "--name", "one", "--store", url)
         line = new_line(first, "--role", "broker")
-        second.ok("join", "--standby", *where, "two", line)
+        second.ok("join", "--standby", *LOOPBACK, "--name", "two", line)
         rack = join(first, make("rack"), "rack")
         until(lambda: _known(rack), "two brokers are known", lambda known: known == 2)
         starts = folder / "starts"
@@ -69,7 +68,8 @@ def _enqueue(home: GrassHome, jobs: int, starts: Path) -> None:
     """Enqueue jobs that all differ, as a thousand scripts do."""
     line = f"date +%s.%N >> {starts}; sleep {_JOB_S}"
     starts.touch()
-    home.client.enqueue_many([["sh", "-c", line, str(n)] for n in range(jobs)])
+    commands = [["sh", "-c", line, str(n)] for n in range(jobs)]
+    home.client.enqueue_many(commands, worker="rack")
 
 
 def _known(home: GrassHome) -> int:
