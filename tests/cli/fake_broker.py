@@ -25,10 +25,19 @@ class FakeBroker(FakeDaemon):
     """A broker with one answer for each route, on a port of the loopback."""
 
     def __init__(
-        self, folder: Path, *, lasts: datetime.timedelta = DAY, host: str = LOOPBACK
+        self,
+        folder: Path,
+        *,
+        lasts: datetime.timedelta = DAY,
+        host: str = LOOPBACK,
+        like: "FakeBroker | None" = None,
     ) -> None:
-        self.pin, key, certificate = _identity(folder, lasts)
+        """`like` is another broker of the same cluster, whose key it has."""
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.files: tuple[str, Path, Path]
+        """The pin, the key and the certificate."""
+        self.files = _identity(folder, lasts) if like is None else like.files
+        self.pin, key, certificate = self.files
         self._context.load_cert_chain(certificate, key)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.socket(family)

@@ -473,3 +473,19 @@ def test_only_a_client_of_another_machine_imports_ssl(
     assert told() == "False"
     broker.joined_by(home)
     assert told() == "True"
+
+
+def test_where_one_broker_knows_no_leader_the_others_are_asked(
+    home: Home, play: Play
+) -> None:
+    """It may be cut off from the database, and so know of no leader for long."""
+    cut_off = play()
+    leader = play(like=cut_off)
+    cut_off.joined_by(home)
+    places = [cut_off.address, leader.address]
+    Credentials.load(home).set_addresses(cut_off.pin, places)
+    cut_off.answers["GET /jobs/7"] = problem("lead-lost", "no broker leads at present")
+    leader.answers["GET /jobs/7"] = {"id": 7}
+    with Client(home) as client:
+        assert client.job(7)["id"] == 7
+    assert len(cut_off.asked) == 1

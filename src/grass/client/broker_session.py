@@ -298,14 +298,17 @@ class BrokerSession:
 
     def _follow(self, leader: str) -> None:
         """Go to the broker that leads, or wait for one to do so."""
+        from grass.client.tls_connection import address_of, route_past, route_to_leader
+
         at_leader = self._route is not None and self._route.leads_to(leader)
+        asked = address_of(self._connection)
         self._leave()
         if leader and not at_leader:
-            from grass.client.tls_connection import route_to_leader
-
             self._route = route_to_leader(self.home, leader)
         else:
             time.sleep(_LEADER_PAUSE_S)
+            # It may be the one that does not reach the database: the others may know.
+            self._route = route_past(self.home, asked) or self._first_route
 
     def _connected(self) -> HttpConnection:
         if self._connection is not None and not self._connection.is_ready():

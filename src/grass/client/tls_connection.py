@@ -121,6 +121,25 @@ def route_to_leader(home: Home, leader: str) -> BrokerRoute:
     return found
 
 
+def route_past(home: Home, asked: Address | None) -> BrokerRoute | None:
+    """Return the way to the other brokers of a cluster, before the one that was asked.
+
+    None: there are no others, or it is not known which cluster that is.
+    """
+    credentials = Credentials.load(home)
+    known = credentials.own if asked is None else credentials.by_address(asked)
+    others = [] if known is None else [one for one in known.addresses if one != asked]
+    if not others:
+        return None
+    places = [*others, *([] if asked is None else [asked])]
+    return route(home, ",".join(map(str, places)), "the cluster")
+
+
+def address_of(connection: HttpConnection | None) -> Address | None:
+    """Return where a connection leads to; None: to this machine's own daemon."""
+    return connection.address if isinstance(connection, TlsConnection) else None
+
+
 def invited(home: Home, invitation: Invitation) -> BrokerRoute:
     """Return the way to the broker of an invitation.
 
