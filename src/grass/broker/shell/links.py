@@ -115,6 +115,11 @@ class Links:
             connection.link.close(refusal)
             self.ended(connection)
 
+    def cut(self, worker: str) -> None:
+        """Close a worker's link, unless it is the own one, which needs no token."""
+        if worker != self._home:
+            self.disconnect(worker)
+
     def ban(self, worker: str) -> None:
         """Refuse a worker for a while, unless it is the own one, and close its link."""
         if worker != self._home and worker not in self._banned:

@@ -148,8 +148,8 @@ class Broker(JobWaits):
         link.listen(connection.arrived, connection.ended)
 
     def disconnect(self, worker: str) -> None:
-        """Close a worker's link now, whatever is still being sent."""
-        self._links.disconnect(worker)
+        """Close the link of a worker whose token is gone; the own one needs none."""
+        self._links.cut(worker)
 
     def log_refusal(self, worker: str, reason: str) -> None:
         """Log why a worker was refused, once for each reason."""
