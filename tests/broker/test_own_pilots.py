@@ -136,9 +136,11 @@ def test_a_job_that_ends_with_the_worker_that_was_lent_is_lost(
     jobs = [broker.enqueue(pool="uni", retry_lost=number) for number in (0, 1)]
     failing = broker.enqueue(pool="uni", retry_lost=1)
     worker = come(broker, pilots(broker)[0])
-    for job in jobs:
-        taken = Exited(broker.name(job), broker.now_us, signal=signal.SIGTERM)
-        broker.hear(taken, worker)
+    by_itself, by_its_shell = jobs
+    now_us = broker.now_us
+    taken = Exited(broker.name(by_itself), now_us, signal=signal.SIGTERM)
+    broker.hear(taken, worker)
+    broker.hear(Exited(broker.name(by_its_shell), now_us, 143), worker)
     broker.hear(Exited(broker.name(failing), broker.now_us, 1), worker)
     assert broker.states(*jobs, failing) == ["lost", "queued", "failed"]
     assert pilots(broker)[0].stage is PilotStage.LEAVING

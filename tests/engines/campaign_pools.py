@@ -65,7 +65,7 @@ def test_a_preempted_job_runs_again_once_its_lease_is_over(
     home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
 ) -> None:
     add(home, folder, "--max-workers=2")
-    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(8))
+    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(20))
     until(lambda: ledger.counts("began"), "the job does not start")
     (number,) = slurm_jobs(slurm_cluster, folder, "R")
     slurm_cluster.run("scancel", number)

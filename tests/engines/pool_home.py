@@ -56,7 +56,7 @@ class Ledger:
     def line(self, seconds: float) -> str:
         """Return the command of a job that writes into it."""
         note = f'echo "$GRASS_JOB_ID {{}}" >> {self.path}'
-        return f"{note.format('began')}; sleep {seconds}; {note.format('ended')}"
+        return f"{note.format('began')}; sleep {seconds} && {note.format('ended')}"
 
     def counts(self, what: str) -> Counter[int]:
         """Return how often each job began, or ended."""

@@ -39,6 +39,7 @@ from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.worker import Worker
 
+_TERMINATED = 128 + signal.SIGTERM
 TAKEN_BACK = "its worker was taken back by the engine"
 MOST_RETURNS = 20
 """A worker that returns this many placements in a row is drained."""
@@ -150,9 +151,11 @@ def _is_taken_back(state: State, job: Job, message: Exited) -> bool:
     """Tell whether an engine has ended a job with the worker that it had lent.
 
     Engines send SIGTERM to all processes of a job of theirs. It says nothing of the
-    job, which has neither failed nor was it stopped here.
+    job, which has neither failed nor was it stopped here. A shell may see it end a
+    program first, and exits with the code for that.
     """
-    unasked = message.signal == signal.SIGTERM and message.reason is None
+    ended = message.signal == signal.SIGTERM or message.exit_code == _TERMINATED
+    unasked = ended and message.reason is None
     attempt = state.attempts[job.id]
     return (
         unasked
