@@ -44,7 +44,11 @@ SET lock_timeout TO {lock_s};
 SET tcp_keepalives_idle TO 3;
 SET tcp_keepalives_interval TO 2;
 SET tcp_keepalives_count TO 3;
+SET tcp_user_timeout TO 4000;
 """
+"""The server must notice soon that we are gone: it holds the lock of a commit that we
+left unfinished, and nobody can take the lead meanwhile. Keepalives are not sent while
+an answer of the server is not acknowledged, and a pipeline is never idle."""
 _INSERT = re.compile(
     r"INSERT INTO (\w+) \(([^)]*)\)\s+VALUES \([?, ]*\)(.*)", re.DOTALL
 )
