@@ -22,7 +22,7 @@ from grass.cli.parsing.options import JSON, Command, Option, at_most, read
 from grass.cli.printing.streams import print_document, say, warn
 from grass.client.autostart import start
 from grass.client.client import Client
-from grass.client.connection import open_connection
+from grass.client.connection import Broken, open_connection
 from grass.config import LOCAL, home
 from grass.errors import Refused
 from grass.model.addresses import is_loopback, read_address
@@ -92,6 +92,14 @@ def start_daemon(options: Sequence[str] | None = None) -> tuple[int, bool]:
 
     None as options means those of the daemon before.
     """
+    try:
+        return _started(options)
+    except Broken:
+        # It was killed just now, or a broker that hung has ceased to lead.
+        return _started(options)
+
+
+def _started(options: Sequence[str] | None) -> tuple[int, bool]:
     connection, started = start(home(), asked_for=True, options=options)
     connection.ask_this_daemon()
     pid = int(connection.exchange("GET", "/overview")["daemon"]["pid"])
