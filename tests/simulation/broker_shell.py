@@ -50,6 +50,9 @@ class Reply(Protocol):
         """Be told what came of it."""
 
 
+Make = Callable[[AnyCall, Reply], None]
+
+
 class Observer(Protocol):
     """Who looks at what a broker says to the world."""
 
@@ -175,18 +178,22 @@ class SimBroker:
         if not self._lead.trusts():
             reply.answer(LeadLost("another broker leads"))
             return
-        # As the API does it where clocks of other brokers may tell another time.
+        self._unless_answered(call, reply, self._make)
+
+    def _unless_answered(self, call: AnyCall, reply: Reply, make: Make) -> None:
+        """Make a call, as the API does where brokers' clocks may tell another time."""
         key = call.key if self._shared and isinstance(call, Enqueue) else None
         known = self._store.call(key) if key is not None else None
         if known is None or not isinstance(call, Enqueue):
-            self._make(call, reply)
+            make(call, reply)
         else:
             reply.answer(answered(known, call.actor))
 
     def _make(self, call: AnyCall, reply: Reply) -> None:
         """Make a call, and look after the blobs that it names, or named."""
         if isinstance(call, Enqueue) and blobs_of(call):
-            self.blobs.enqueue(call, reply, self._post)
+            post = lambda one, to: self._unless_answered(one, to, self._post)  # noqa: E731
+            self.blobs.enqueue(call, reply, post)
         elif isinstance(call, Prune):
             self._post(call, _Pruning(self, reply))
         else:

@@ -115,7 +115,9 @@ async def _added(broker: Broker, call: Enqueue) -> Enqueued:
     if not blobs:
         return await broker.call(call)
     async with broker.blobs.held(blobs):
-        return await broker.call(call)
+        # That may have waited for a disk, and the same call may have come meanwhile.
+        done = await _answered_before(broker, call)
+        return await broker.call(call) if done is None else done
 
 
 async def plan(request: Request, body: EnqueueBody) -> Planned:
