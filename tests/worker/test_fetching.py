@@ -4,6 +4,7 @@ from typing import Any
 
 from grass.keeper.protocol import StartVerb
 from grass.link.messages import RECALLED, Exited, Recall, Returned, Stop
+from grass.worker.core.usage.samples import Sample
 from tests.worker.lab import FIRST, SECOND, THIRD, Lab, ready, verbs_of
 
 
@@ -63,6 +64,17 @@ def test_its_follower_is_sent_after_it() -> None:
     assert [verb.id for verb in sent(lab)] == [FIRST, SECOND]
     lab.core.fetched(THIRD)
     assert [verb.id for verb in sent(lab)] == [THIRD]
+
+
+def test_its_follower_begins_with_a_look_when_it_cannot_begin() -> None:
+    lab = ready()
+    waiting(lab)
+    lab.start(SECOND, after=FIRST)
+    lab.core.fetched(FIRST, "blob abc is gone from the broker")
+    assert lab.core.take().look
+    lab.core.sampled(Sample(lab.core.now_s, (), {}))
+    (verb,) = sent(lab)
+    assert (verb.id, verb.after) == (SECOND, None)
 
 
 def test_a_follower_that_waits_begins_on_the_units_of_one_that_has_ended() -> None:

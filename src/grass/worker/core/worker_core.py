@@ -165,7 +165,7 @@ class WorkerCore:
         else:
             for one, waiting in self._checks.fetched(name, self.now_s):
                 self._begin(one, waiting)
-            self._effects.look = True
+        self._effects.look = True  # With it begins what waits behind this one.
 
     def keeper_lost(self) -> None:
         """Note that the keeper is gone; its successor will report the attempts."""
