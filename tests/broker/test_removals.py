@@ -1,5 +1,7 @@
 """Output of forgotten jobs: to be removed until the worker says that it is gone."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +36,11 @@ class Home(Brokerage):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path) -> Iterator[Home]:
     broker = Home(tmp_path / "grass.db")
-    broker.connect()
-    return broker
+    with closing(broker.store):
+        broker.connect()
+        yield broker
 
 
 def test_bytes_count_until_the_files_are_gone(home: Home) -> None:
