@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import grass.keeper
+from grass.keeper.core.running import ENCLOSE_S, YOUNG_S
 from grass.keeper.launch import connect, reach_keeper, start_keeper
 from grass.keeper.protocol import VERSION
 from tests.support.patience import PATIENCE_S, until
@@ -285,8 +286,8 @@ def cpu_of(pid: int) -> int:
 def test_idle_keeper_uses_no_time_at_all(daemon: Daemon) -> None:
     daemon.start("a", "sleep", "100")
     daemon.expect("started")
-    # The second lives until the one timer of the first has passed for both.
-    daemon.run("b", "sleep", "0.25")
+    # The second lives until both timers of young attempts have passed for both.
+    daemon.run("b", "sleep", str(YOUNG_S + ENCLOSE_S + 0.15))
     subprocess.run(["sleep", "0.05"], check=True)
     before = cpu_of(daemon.keeper)
     subprocess.run(["sleep", "0.2"], check=True)
