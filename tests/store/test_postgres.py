@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.brokers_key import FixedKey
 from tests.support.building import a_job, a_spec
+from tests.support.patience import until
 
 from grass.errors import NoDatabase, StorageError
 from grass.store import Changes, Event
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 
 pytest.importorskip("psycopg")
+
+import psycopg
 
 from grass.store.postgres import connections, migrating
 from grass.store.postgres.address import address_of
@@ -209,3 +212,23 @@ def test_names_longer_than_an_entry_of_an_index_are_sorted(
     assert [one.job.id for one in first.jobs] == [2, 1]
     rest = store.sorted_jobs(JobFilter(), Sorting(SortKey.NAME, place=first.next), 2)
     assert [one.job.id for one in rest.jobs] == [3]
+
+
+def test_the_lead_is_taken_from_a_broker_that_hangs_in_the_middle_of_a_commit(
+    store: PostgresStore,
+) -> None:
+    begin = PostgresDialect(Sealing(b""))["begin_writing"]
+    store.take_lease("one", "h1:1", 0.05, 0)
+    with closing(connections.connect(store.address)) as hung:
+        pipeline = hung.session.pipeline()
+        pipeline.__enter__()
+        # As a commit begins; what it has asked is answered, and nothing follows.
+        hung.execute("BEGIN")
+        assert hung.execute(begin).fetchone() is not None
+        pid = hung.session.info.backend_pid
+        waits = "SELECT clock_timestamp() - state_change > INTERVAL '2.1 seconds' FROM"
+        asked = f"{waits} pg_stat_activity WHERE pid = {pid}"
+        until(lambda: store._writer.execute(asked).fetchone()[0], "it hangs")
+        assert store.take_lease("two", "h2:1", 5.0, 0).holder == "two"
+        with pytest.raises(psycopg.OperationalError):
+            hung.execute("SELECT 1").fetchone()

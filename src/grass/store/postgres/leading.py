@@ -2,7 +2,8 @@
 
 The row of the lead has an epoch, which every commit checks and keeps from changing
 until it ends (`FOR KEY SHARE`). Taking the lead changes the epoch, and so waits for
-such commits. Renewing it does not, and waits for none.
+such commits. Renewing it does not, and waits for none. A commit whose broker hangs, or
+is gone, would be waited for without end; when the term is over it is ended instead.
 """
 
 import threading
@@ -41,6 +42,7 @@ class Leading:
                 values = (address, term_s, epoch, holder)
                 renewed = db.execute(self._sql["renew_lead"], values).rowcount
             if not renewed:
+                db.execute(self._sql["end_left_commits"], (holder,))
                 taken = (holder, address, term_s, holder)
                 db.execute(self._sql["take_lead"], taken)
             return self._read(db)

@@ -108,6 +108,20 @@ UPDATE lead SET
     ends_at = clock_timestamp() + ? * INTERVAL '1 second'
 WHERE holder = ? OR ends_at <= clock_timestamp();
 
+-- A broker that hangs in the middle of a commit keeps its locks: its pipeline is not idle,
+-- and its kernel acknowledges. Only what has waited for such a client is ended.
+
+-- name: end_left_commits
+SELECT pg_terminate_backend(a.pid)
+FROM pg_stat_activity AS a JOIN pg_locks AS l ON l.pid = a.pid
+WHERE a.datname = current_database() AND a.usename = current_user
+    AND a.pid <> pg_backend_pid() AND a.wait_event = 'ClientRead'
+    AND a.state_change < clock_timestamp() - INTERVAL '2 seconds'
+    AND l.relation = CAST('lead' AS regclass) AND l.mode = 'RowShareLock' AND l.granted
+    AND EXISTS (
+        SELECT 1 FROM lead WHERE holder = ? OR ends_at <= clock_timestamp()
+    );
+
 -- name: read_lead
 SELECT
     holder, address, epoch,
