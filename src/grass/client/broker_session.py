@@ -39,7 +39,7 @@ _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
 _LEADER_PAUSE_S = 0.25
 """How long to wait before a broker is asked again who leads."""
-_LASTED_S = 10.0
+_LASTED_S = 3.0
 """After so long a call that waits or follows was not broken by the same outage."""
 _PAGE = 1000
 
