@@ -179,6 +179,7 @@ def _submitted_s(
 
 
 def _add(home: GrassHome, folder: Path, *options: str) -> None:
-    place = f"--folder={folder / 'pilots'}"
+    """Add a pool as it is where the home directory is shared, in a folder of ours."""
+    shared = (f"--folder={folder / 'pilots'}", "--environment=caller")
     (folder / "pilots").mkdir()
-    home.ok("pool", "add", "uni", "--slurm", "--time=30m", place, *options)
+    home.ok("pool", "add", "uni", "--slurm", "--time=30m", *shared, *options)

@@ -46,11 +46,18 @@ class EngineCommands:
         limit_s: float = DEFAULT_LIMIT_S,
     ) -> None:
         self._prefix = tuple(prefix)
-        self._environment = None if environment is None else dict(environment)
+        self._environment = environment
         self._limit_s = limit_s
 
-    async def run(self, *words: str, script: str = "") -> CommandResult:
+    async def run(
+        self,
+        *words: str,
+        script: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> CommandResult:
         """Run a program with a script as its input; raises CannotAsk.
+
+        With an `environment` it has these variables alone.
 
         Its end is waited for, not that of its output: it may leave a process that
         holds that open, as `ssh` does that keeps a connection for later. A pipe as its
@@ -60,7 +67,7 @@ class EngineCommands:
         try:
             os.write(files[0], script.encode())
             os.lseek(files[0], 0, os.SEEK_SET)
-            code = await self._code(words, files)
+            code = await self._code(words, files, environment or self._environment)
             answer = CommandResult(code, _text(files[1]), _text(files[2]))
         finally:
             for file in files:
@@ -69,14 +76,19 @@ class EngineCommands:
             raise CannotAsk(answer.words)
         return answer
 
-    async def _code(self, words: Sequence[str], files: Sequence[int]) -> int:
+    async def _code(
+        self,
+        words: Sequence[str],
+        files: Sequence[int],
+        environment: Mapping[str, str] | None,
+    ) -> int:
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._words(words),
                 stdin=files[0],
                 stdout=files[1],
                 stderr=files[2],
-                env=self._environment,
+                env=environment,
                 cwd="/",
                 start_new_session=True,
             )

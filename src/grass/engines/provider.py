@@ -44,6 +44,8 @@ class PilotRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the site's own, as the engine takes them; they win."""
     setup: tuple[str, ...] = ()
     """Shell lines that run before the command: modules, a container's setup."""
+    login: bool = True
+    """It has the variables of a login on its host; otherwise a few of the broker's."""
 
 
 class Provider(Protocol):

@@ -7,11 +7,15 @@ which only the mark is known. Ended jobs stay in that list for a while (`MinJobA
 killed before it wrote its state, though the pilot may still run. A submission that
 Slurm refuses may leave a failed job with the mark.
 
+A pilot that needs no login has the variables of `sbatch` itself, of which there are
+only a few then: Slurm takes a second to find out those of a login.
+
 Pilots are never requeued: after a node was lost Slurm would start a second one while
 the first may still run.
 """
 
 import math
+import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,6 +29,21 @@ _FORMAT = "%i|%T|%P|%N|%S|%k|%r"
 """The reason last: a site's own plugin may put anything into it."""
 _FIELDS = 7
 _TYPED = "--gres=gpu:"
+_EXPORTED = frozenset(
+    {
+        "HOME",
+        "KRB5CCNAME",
+        "LANG",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "SLURM_CONF",
+        "USER",
+    }
+)
+_EXPORTED_PREFIXES = ("LC_", "SBATCH_")
+"""Variables that programs and `sbatch` need. Others may hold what is private."""
 _NOT_SAID = frozenset({"", "(null)", "N/A", "None", "NONE"})
 _UNASKED = (
     "Socket timed out",
@@ -110,7 +129,12 @@ class Slurm:
     async def submit(self, request: PilotRequest) -> str:
         """Submit a pilot."""
         words = ("--parsable", *self._options(request))
-        answer = await self._commands.run("sbatch", *words, script=_script(request))
+        answer = await self._commands.run(
+            "sbatch",
+            *words,
+            script=_script(request),
+            environment=None if request.login else _exported(os.environ),
+        )
         _raise_if_failed(answer)
         # With several clusters the name of one follows the id.
         engine_id = answer.output.strip().partition(";")[0]
@@ -144,7 +168,7 @@ class Slurm:
             "--cpus-per-task": str(request.cpus),
             "--chdir": request.directory,
             "--output": request.output,
-            "--export": "NONE",
+            "--export": "NONE" if request.login else "ALL",
         }
         if request.memory_mib is not None:
             options["--mem"] = f"{request.memory_mib}M"
@@ -164,6 +188,14 @@ def _sized(option: str, gpus: int) -> str:
     if not (option.startswith(_TYPED) and option.count(":") > 1):
         return option
     return f"{option.rpartition(':')[0]}:{gpus}" if gpus else ""
+
+
+def _exported(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _EXPORTED or name.startswith(_EXPORTED_PREFIXES)
+    }
 
 
 def _script(request: PilotRequest) -> str:

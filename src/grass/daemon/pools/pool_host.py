@@ -26,7 +26,7 @@ from grass.engines.ray_jobs import RayJobs
 from grass.engines.slurm import Slurm
 from grass.errors import CannotAsk, Refused
 from grass.model.access import split_token
-from grass.model.pools import Pool
+from grass.model.pools import Pool, PoolEnvironment
 from grass.model.times import rfc3339
 
 PILOT_LEASE_S = 60.0
@@ -91,6 +91,7 @@ class PilotFiles:
             gpus=pool.gpus,
             options=pool.options,
             setup=pool.setup,
+            login=_needs_login(pool),
         )
 
     async def write_token(self, pool: Pool, mark: str, token: str) -> None:
@@ -151,6 +152,12 @@ class PilotFiles:
             "output": str(output_folder(folder_of(pool)) / split_token(token)[0]),
         }
         return encoded(told).decode("ascii")
+
+
+def _needs_login(pool: Pool) -> bool:
+    """Tell whether its jobs or its shell lines use what a site's login sets."""
+    is_site = pool.environment is PoolEnvironment.SITE
+    return is_site or bool(pool.setup or pool.worker_prefix or pool.submit_prefix)
 
 
 def _program(pool: Pool) -> tuple[str, ...]:
