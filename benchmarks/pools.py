@@ -28,6 +28,7 @@ _SHARED, _SBATCH = "Grass, shared pilots", "`sbatch` of each"
 _OWN, _OWN_SBATCH = "Grass, a pilot of its own", "`sbatch` of the same script"
 _HYPERQUEUE = "HyperQueue, a third of the jobs in each allocation"
 _LOOK_S = 0.02
+_JOB_S = 0.1
 _NODES, _CORES = 3, 4
 _MOST_S = 120.0
 
@@ -104,7 +105,9 @@ def _throughputs(jobs: int) -> Figures:
         took_s = _sbatch_all(cluster, folder, jobs)
         _add(home, folder, "--mode=shared", "--cpus=4", "--max-workers=3")
         began = time.perf_counter()
-        home.ok("enqueue", "--array", f"1-{jobs}", "--pool=uni", "--", "sleep", "0.1")
+        home.ok(
+            "enqueue", "--array", f"1-{jobs}", "--pool=uni", "--", "sleep", f"{_JOB_S}"
+        )
         home.ok("wait", "all")
         shared_s = time.perf_counter() - began
         assert home.client.overview()["daemon"]["jobs"]["succeeded"] == jobs
@@ -113,7 +116,7 @@ def _throughputs(jobs: int) -> Figures:
 
 def _sbatch_all(cluster: SlurmCluster, folder: Path, jobs: int) -> float:
     script = folder / "short.sh"
-    script.write_text("#!/bin/sh\nexec sleep 0.1\n")
+    script.write_text(f"#!/bin/sh\nexec sleep {_JOB_S}\n")
     words = ["sbatch", "--parsable", "--output=/dev/null", "--job-name=short"]
     began = time.perf_counter()
     for _ in range(jobs):
@@ -132,13 +135,15 @@ def _hyperqueue(jobs: int) -> Figures:
         for share, output in zip(shares, outputs, strict=True):
             place = folder / f"{output.name}.cluster"
             place.mkdir()
-            words = peers.hyperqueue_command(place, share, _CORES, "sleep", "0.1")
+            command = ("sleep", f"{_JOB_S}")
+            words = peers.hyperqueue_command(place, share, _CORES, *command)
             options = [f"--output={output}", f"--cpus-per-task={_CORES}"]
             cluster.run("sbatch", *options, f"--wrap={shlex.join(words)}")
-        return {_HYPERQUEUE: jobs / (max(map(_ended_at, outputs)) - began)}
+        ended_at = max(map(_last_began_at, outputs)) + _JOB_S
+        return {_HYPERQUEUE: jobs / (ended_at - began)}
 
 
-def _ended_at(output: Path) -> float:
+def _last_began_at(output: Path) -> float:
     """Wait until an allocation has told when its last job began; return when."""
     deadline, said = time.monotonic() + _MOST_S, ""
     while "elapsed" not in said or not said.endswith("\n"):

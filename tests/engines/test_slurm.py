@@ -94,6 +94,20 @@ def test_a_remote_shell_gets_the_words_as_they_are(
     assert (folder / "here").read_text() == "a  b\n"
 
 
+@pytest.mark.parametrize("login", [False, True])
+def test_a_pilot_has_no_private_variables_of_its_broker(
+    slurm_cluster: SlurmCluster, folder: Path, login: bool
+) -> None:
+    environment = {**slurm_cluster.environment, "API_KEY": "of the broker"}
+    slurm = Slurm(EngineCommands(environment=environment))
+    request = replace(wanted(folder, "sh", "-c", "env > here"), login=login)
+    do(slurm.submit(request))
+    wait_for(slurm, request, PilotState.ENDED)
+    names = {line.partition("=")[0] for line in (folder / "here").read_text().split()}
+    assert {"PATH", "HOME", "SLURM_JOB_ID"} <= names
+    assert "API_KEY" not in names
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shlex
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from grass.errors import CannotAsk
@@ -46,18 +46,18 @@ class EngineCommands:
         limit_s: float = DEFAULT_LIMIT_S,
     ) -> None:
         self._prefix = tuple(prefix)
-        self._environment = environment
+        self._environment = os.environ if environment is None else environment
         self._limit_s = limit_s
 
     async def run(
         self,
         *words: str,
         script: str = "",
-        environment: Mapping[str, str] | None = None,
+        has_variable: Callable[[str], bool] = lambda _: True,
     ) -> CommandResult:
         """Run a program with a script as its input; raises CannotAsk.
 
-        With an `environment` it has these variables alone.
+        `has_variable` chooses by name which variables it has.
 
         Its end is waited for, not that of its output: it may leave a process that
         holds that open, as `ssh` does that keeps a connection for later. A pipe as its
@@ -67,7 +67,12 @@ class EngineCommands:
         try:
             os.write(files[0], script.encode())
             os.lseek(files[0], 0, os.SEEK_SET)
-            code = await self._code(words, files, environment or self._environment)
+            environment = {
+                name: value
+                for name, value in self._environment.items()
+                if has_variable(name)
+            }
+            code = await self._code(words, files, environment)
             answer = CommandResult(code, _text(files[1]), _text(files[2]))
         finally:
             for file in files:
@@ -80,7 +85,7 @@ class EngineCommands:
         self,
         words: Sequence[str],
         files: Sequence[int],
-        environment: Mapping[str, str] | None,
+        environment: Mapping[str, str],
     ) -> int:
         try:
             process = await asyncio.create_subprocess_exec(

@@ -15,7 +15,6 @@ the first may still run.
 """
 
 import math
-import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -133,7 +132,7 @@ class Slurm:
             "sbatch",
             *words,
             script=_script(request),
-            environment=None if request.login else _exported(os.environ),
+            has_variable=lambda name: request.login or _is_exported(name),
         )
         _raise_if_failed(answer)
         # With several clusters the name of one follows the id.
@@ -190,12 +189,8 @@ def _sized(option: str, gpus: int) -> str:
     return f"{option.rpartition(':')[0]}:{gpus}" if gpus else ""
 
 
-def _exported(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if name in _EXPORTED or name.startswith(_EXPORTED_PREFIXES)
-    }
+def _is_exported(name: str) -> bool:
+    return name in _EXPORTED or name.startswith(_EXPORTED_PREFIXES)
 
 
 def _script(request: PilotRequest) -> str:
