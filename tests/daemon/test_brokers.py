@@ -4,13 +4,17 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
+from grass.keeper import crash_points
 from grass.verbs.calling import Caller
 from grass.verbs.task_jobs import calls_of, enqueue_tasks, read_result
+from tests.engines.templates import queue_text
 from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
 from tests.support.machines import LOOPBACK, Machine, join, new_line
@@ -20,6 +24,13 @@ if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
+PROFILE = {
+    "job_type": "train.py",
+    "model": "NVIDIA A100-SXM4-80GB",
+    "samples": [{"job": 70, "at": 1, "peak": 2**30, "ran_s": 90.0}],
+    "runs": 1,
+    "failures": 0,
+}
 
 
 class Brokers(NamedTuple):
@@ -214,6 +225,49 @@ def test_bytes_of_a_task_do_not_die_with_the_disk_of_the_leader(
     with Caller(rack.client.home) as client:
         rack.ok("release", str(job))
         assert read_result(client, job, PATIENCE_S) == len(data)
+
+
+def test_pools_and_profiles_do_not_die_with_the_disk_of_the_leader(
+    machine: Machine, database: str, tmp_path: Path
+) -> None:
+    """The leader is killed after a submit of a pilot, before that is committed."""
+    first, second = machine("first"), machine("second")
+    line = ("--name", "one", "--store", database, "--no-worker")
+    doomed = subprocess.Popen(
+        [*first.grass, "daemon", *LOOPBACK, *line],
+        env={**first.environment, crash_points.VARIABLE: "pools.submitted"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(first.daemon_pid, "the daemon does not come up")
+    code = new_line(first, "--role", "broker")
+    second.ok("join", "--standby", *LOOPBACK, "--name", "two", code)
+    rack = join(first, machine("rack"), "rack")
+    until(lambda: known_places(rack), "the leader knows both", lambda n: n == 2)
+    first.run("profile", "import", "-", input=json.dumps(PROFILE) + "\n")
+    queue, site = tmp_path / "queue", tmp_path / "site.toml"
+    queue.mkdir()
+    options = 'max_workers = 2\ntime = "10m"\nidle = "1m"\n'
+    folder = f'folder = "{tmp_path / "pilots"}"\n'
+    site.write_text(options + folder + queue_text(queue))
+    first.ok("pool", "add", "site", f"--template={site}")
+    ledger = tmp_path / "ledger"
+    first.run("enqueue", "--pool", "site", "--", f"echo ran | tee -a {ledger}")
+    assert doomed.wait(PATIENCE_S) == -signal.SIGKILL
+    shutil.rmtree(first.folder)
+    await_lead(second, "two")
+    second.wait(1)
+    assert ledger.read_text() == "ran\n"
+    assert len(list(queue.iterdir())) == 1
+    shown = json.loads(second.ok("profile", "--json"))["profiles"]
+    assert [one["job_type"] for one in shown] == ["train.py"]
+    second.ok("pool", "remove", "site")
+    until(
+        lambda: json.loads(second.ok("pool", "show", "--json"))["pools"],
+        "its pilot does not leave",
+        lambda pools: not pools,
+    )
+    assert second.logs(1) == "ran\n"
 
 
 def test_a_callers_environment_goes_to_the_callers_machine_alone(

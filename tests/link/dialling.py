@@ -23,7 +23,8 @@ class Owner:
         """What is reported of the link, each line once until another comes."""
         self.states: asyncio.Queue[DialerState] = asyncio.Queue()
         self.last = DialerState()
-        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1", self.on_state)
+        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1")
+        self.dialer.on_state = self.on_state
         self.got: asyncio.Queue[ToWorker] = asyncio.Queue()
         self.ends = 0
         self.dialer.listen(self.arrived, self.ended)

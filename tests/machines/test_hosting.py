@@ -4,8 +4,10 @@ import socket
 
 import pytest
 
+from grass.daemon.pools.pilot import AWAY_LIMIT
 from tests.support.fifo import Fifo
 from tests.support.machines import LOOPBACK, Machine, invitation, tcp_endpoint
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import until_ready
 from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
@@ -28,6 +30,24 @@ def test_start_prints_the_line_and_another_machine_works_at_once(
     [worker] = broker.client.workers()["workers"]
     assert (worker["name"], worker["connected"]) == ("rack", True)
     assert "cpu" in other.ok("capacity")
+
+
+def test_a_worker_of_a_pool_leaves_when_its_broker_is_not_reached(
+    machine: Machine,
+) -> None:
+    broker, pilot = machine("broker"), machine("pilot")
+    line = invitation(broker.ok("start", *LOOPBACK, "--no-worker"))
+    pilot.ok("join", "--name", "pilot", "--no-start", line)
+    pilot.environment[AWAY_LIMIT] = "2"
+    working = pilot.popen("daemon", "--no-broker")
+    # It lasts longer than the limit: that counts only while the broker is away.
+    job = broker.enqueue("--", "sleep", "2.5")
+    broker.ok("wait", str(job))
+    assert working.poll() is None
+    broker.kill_daemon()
+    assert working.wait(PATIENCE_S) == 0
+    assert working.stderr is not None
+    assert "worker.left away_s=2" in working.stderr.read()
 
 
 def test_a_daemon_keeps_its_options_until_told_otherwise(machine: Machine) -> None:

@@ -22,6 +22,7 @@ from grass.daemon.hosting import (
     save_options,
     with_worker_name,
 )
+from grass.daemon.pools.pilot import AWAY_LIMIT
 from grass.daemon.unix_access import UnixAccess
 from grass.daemon.worker_setup import (
     with_old_results_removed,
@@ -31,7 +32,7 @@ from grass.daemon.worker_setup import (
 from grass.devices.probe import boot_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
-from grass.link.dialer import HEARTBEAT_S, Dialer, DialerState
+from grass.link.dialer import HEARTBEAT_S, Dialer, DialerState, Phase
 from grass.model.addresses import Address
 from grass.settings import Settings
 from grass.worker.shell.agent import WorkerAgent
@@ -41,6 +42,32 @@ if TYPE_CHECKING:
     from grass.api.server.unix_server import ApiServer
 
 log = EventLog("grass.daemon")
+
+
+class _AwayLimit:
+    """Stops the daemon of a pilot that does not reach its broker.
+
+    It would hold what its engine has lent until that takes it back.
+    """
+
+    def __init__(self, limit_s: float, stop: Callable[[], None]) -> None:
+        """Count from now on, until the broker was reached."""
+        self._limit_s, self._stop = limit_s, stop
+        self._timer: asyncio.TimerHandle | None = None
+        self.note(DialerState())
+
+    def note(self, state: DialerState) -> None:
+        """Take in what became of the link."""
+        if state.phase is Phase.WELCOMED and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        elif state.phase is not Phase.WELCOMED and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._limit_s, self._leave)
+
+    def _leave(self) -> None:
+        log.warning("worker.left", away_s=self._limit_s)
+        self._stop()
 
 
 class _Hosted(NamedTuple):
@@ -82,6 +109,8 @@ async def host_worker(
     process.handle_signals()
     identity = worker_id(home)
     dialer = _dialer(home, hosting, works_for, identity)
+    if away_limit_s := os.environ.get(AWAY_LIMIT):
+        dialer.on_state = _AwayLimit(float(away_limit_s), process.stop).note
     named = with_worker_name(hosting, works_for)
     blobs = folder_of_boot(home.fetched_blobs, boot_id()), MOST_KEPT
     agent = await worker(home, named, identity, dialer, settings, blobs)

@@ -13,7 +13,7 @@ from typing import Any
 from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
-from grass.daemon.pools.pilot import ALLOTTED, ENDS_AT, OUTPUT
+from grass.daemon.pools.pilot import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import allotted_units, boot_id, found_units
 from grass.event_log import EventLog
@@ -120,7 +120,7 @@ def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
 
 def _job_environment() -> dict[str, str]:
     """Return what jobs have by default: nothing of what a pilot was told."""
-    own = (ALLOTTED, ENDS_AT, OUTPUT)
+    own = (ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT)
     found = user_environment(os.environ)
     return {name: value for name, value in found.items() if name not in own}
 

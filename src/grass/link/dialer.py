@@ -97,15 +97,15 @@ class Dialer:
         pin: str,
         token: Callable[[], str],
         worker: str,
-        on_state: Callable[[DialerState], None] = lambda _: None,
         heartbeat_s: float | None = None,
     ) -> None:
         """`run` connects, once `listen` was called.
 
-        `token` returns the current token: joining again replaces it. `on_state` is
-        called with the state whenever it changes.
+        `token` returns the current token: joining again replaces it.
         """
         self._usual_heartbeat_s = heartbeat_s or HEARTBEAT_S
+        self.on_state: Callable[[DialerState], None] = lambda _: None
+        """Called with the state whenever it changes."""
         self.on_brokers: Callable[[list[Address]], None] = lambda _: None
         """Called with where the cluster's brokers are, when the leader tells of others
         than are known."""
@@ -116,7 +116,6 @@ class Dialer:
             raise NoBroker("no address of the broker is known", _NEXT_STEP)
         self._addresses = tuple(addresses)
         self._pin, self._token, self._worker = pin, token, worker
-        self._on_state = on_state
         self._state = DialerState()
         self._arrived: Callable[[list[ToWorker]], None] | None = None
         self._ended: Callable[[], None] | None = None
@@ -332,7 +331,7 @@ class Dialer:
         if news != before.news:
             log.info("link.changed", state=phase.name.lower(), message=news)
         if self._state != before:
-            self._on_state(self._state)
+            self.on_state(self._state)
 
 
 class Pauses:

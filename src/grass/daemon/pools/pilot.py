@@ -27,6 +27,8 @@ ENDS_AT = "GRASS_ENDS_AT"
 """When the engine ends this job, in seconds since boot."""
 OUTPUT = "GRASS_PILOT_OUTPUT"
 """The folder for the output of jobs, which the broker sees too."""
+AWAY_LIMIT = "GRASS_AWAY_LIMIT"
+"""The worker leaves when its broker was not reached for so many seconds."""
 STOP = ".stop"
 """Ends the name of a file beside the token's that tells a pilot to end itself."""
 BEGAN, ENDED = ".began", ".ended"
@@ -70,6 +72,8 @@ def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
     environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
     os.makedirs(told["output"], mode=0o700, exist_ok=True)
     environment[OUTPUT] = told["output"]
+    # A broker of an earlier version has not said it.
+    environment[AWAY_LIMIT] = str(told.get("away_limit_s", ""))
     environment[ENDS_AT] = str(_boot_s() + time_left(told["time_limit_s"]))
     if not told["gpus"]:
         # Many engines leave every GPU of a host visible to jobs that asked for none.

@@ -45,7 +45,12 @@ _STOP = (': > "$1/$2.stop"', "sh")
 def pool_runner(
     broker: Broker, tcp: TcpEndpoint | None, folders: PilotFolders
 ) -> PoolRunner:
-    """Return what asks the engines of a broker's pools."""
+    """Return what asks the engines of a broker's pools.
+
+    Another broker may have added these, so their folders are noted here, too.
+    """
+    for pool in broker.state.pools.pools.values():
+        folders.note(pool)
     return PoolRunner(broker, provider_of, PilotFiles(broker, tcp, folders))
 
 
@@ -128,6 +133,12 @@ class PilotFiles:
             )
         return await asyncio.to_thread(_logs_here, pool)
 
+    def _addresses(self) -> list[str]:
+        """Return where a pilot finds a broker, also if this one dies before."""
+        assert self._tcp is not None
+        lead = self._broker.lead
+        return list(() if lead is None else lead.addresses()) or [self._tcp.address]
+
     def _told(self, pool: Pool, token: str) -> str:
         assert self._tcp is not None
         known = {
@@ -135,7 +146,7 @@ class PilotFiles:
             "token": token,
             "role": "worker",
             "name": split_token(token)[0],
-            "addresses": [self._tcp.address],
+            "addresses": self._addresses(),
             "cluster": self._broker.state.cluster,
             "joined_at": rfc3339(self._broker.now_us()),
         }
@@ -149,6 +160,8 @@ class PilotFiles:
             "gpus": pool.gpus,
             "notes": pool.template is not None and pool.template.status is None,
             "time_limit_s": pool.time_limit_s,
+            # Its jobs have ended with its lease before, so it is idle.
+            "away_limit_s": max(pool.idle_s, PILOT_LEASE_S),
             "output": str(output_folder(folder_of(pool)) / split_token(token)[0]),
         }
         return encoded(told).decode("ascii")
