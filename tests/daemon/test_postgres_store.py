@@ -4,14 +4,17 @@ import os
 import re
 import shutil
 import signal
+import socket
 import stat
+import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from secrets import token_hex
 from subprocess import TimeoutExpired
 from tempfile import gettempdir
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.daemon
 SECRET = "s3cret-word"
+WRONG = "not-that-word"
 DISK_BYTES = 32 << 20
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'grass'"
@@ -189,6 +193,66 @@ def test_a_store_that_cannot_be_used_is_one_line(
         assert said in ran.stderr
         assert SECRET not in ran.stderr + ran.stdout
         assert "\n" not in ran.stderr.strip()
+
+
+def test_a_password_comes_from_the_usual_file_and_a_wrong_one_is_one_line(
+    cold: GrassHome, server: "PostgresServer", tmp_path: Path
+) -> None:
+    server.execute(f"CREATE ROLE locked LOGIN PASSWORD '{SECRET}'")
+    server.execute("GRANT ALL ON DATABASE grass TO locked")
+    server.execute("GRANT ALL ON SCHEMA public TO locked", "grass")
+    rules = server.folder / "data" / "pg_hba.conf"
+    rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
+    server.execute("SELECT pg_reload_conf()")
+    url = server.url("grass").replace("grass@", "locked@")
+    passwords = tmp_path / "passwords"
+    passwords.touch(0o600)
+    cold.environment["PGPASSFILE"] = str(passwords)
+    for word, said in (
+        ("", "no password supplied"),
+        (WRONG, "password authentication"),
+    ):
+        passwords.write_text(f"*:*:*:locked:{word}\n" if word else "")
+        for command in ("start", "daemon"):
+            ran = cold.run(command, "--store", url)
+            assert ran.returncode == 3
+            assert said in ran.stderr
+            assert "PGPASSFILE" in ran.stderr
+            assert WRONG not in ran.stderr + ran.stdout
+            assert "\n" not in ran.stderr.strip()
+    passwords.write_text(f"*:*:*:locked:{SECRET}\n")
+    cold.ok("start", "--store", url)
+    cold.ok("enqueue", "--", "true")
+    cold.ok("wait", "1")
+    log = (cold.folder / "daemon.log").read_text()
+    assert SECRET not in log + cold.ok("doctor", "--json")
+
+
+def test_a_server_that_is_too_old_is_one_line(cold: GrassHome) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as old:
+        Thread(target=answer_as_old, args=(old,), daemon=True).start()
+        port = old.getsockname()[1]
+        url = f"postgresql://me@127.0.0.1:{port}/grass?sslmode=disable"
+        ran = cold.run("start", "--store", url)
+    assert ran.returncode == 3
+    assert "is PostgreSQL 9; grass needs 13 or later" in ran.stderr
+    assert "\n" not in ran.stderr.strip()
+
+
+def answer_as_old(listening: socket.socket) -> None:
+    """Let everybody in as PostgreSQL 9.6 does, which there is no package of."""
+    while True:
+        try:
+            session, _ = listening.accept()
+        except OSError:
+            return
+        with session:
+            session.recv(4096)
+            said = b"server_version\0" + b"9.6.24\0"
+            status = b"S" + struct.pack("!i", 4 + len(said)) + said
+            session.sendall(b"R\0\0\0\x08\0\0\0\0" + status + b"Z\0\0\0\x05I")
+            while session.recv(4096):
+                pass
 
 
 def test_the_database_holds_neither_environments_nor_what_lets_anybody_in(

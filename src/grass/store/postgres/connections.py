@@ -202,11 +202,12 @@ def connect(
     except (psycopg.Error, OSError, UnicodeError) as error:
         raise cannot_open(error, address) from None
     try:
+        _check_version(session, address)
         session.adapters.register_dumper(int, Int8Dumper)
         session.prepared_max = 400
         settings = _SETTINGS.format(idle_s=int(idle_s * 1e3), lock_s=int(lock_s * 1e3))
         session.execute(settings)
-        _check_server(session, address)
+        _check_encoding(session, address)
         if session.execute("SHOW synchronous_commit").fetchone() == ("off",):
             session.execute("SET synchronous_commit TO on")
     except (psycopg.Error, OSError) as error:
@@ -218,7 +219,10 @@ def connect(
     return PostgresConnection(session)
 
 
-def _check_server(session: "psycopg.Connection[Any]", address: DatabaseAddress) -> None:
+def _check_version(
+    session: "psycopg.Connection[Any]", address: DatabaseAddress
+) -> None:
+    """Refuse a server that is too old, before it is told what it does not know."""
     version = session.info.server_version // 10_000
     if version < OLDEST:
         raise NoDatabase(
@@ -226,6 +230,11 @@ def _check_server(session: "psycopg.Connection[Any]", address: DatabaseAddress) 
             f" {OLDEST} or later",
             "upgrade the server",
         )
+
+
+def _check_encoding(
+    session: "psycopg.Connection[Any]", address: DatabaseAddress
+) -> None:
     (encoding,) = session.execute("SHOW server_encoding").fetchone() or ("",)
     if encoding != "UTF8":
         raise NoDatabase(
