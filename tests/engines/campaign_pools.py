@@ -21,6 +21,8 @@ LONG_S = 300.0
 
 @pytest.fixture
 def home(slurm_cluster: SlurmCluster, tmp_path: Path) -> Iterator[GrassHome]:
+    # The test before may have killed the controller, which has to find them again.
+    until(lambda: slurm_cluster.idle_nodes() == set(NODES), "not all nodes are idle")
     with slurm_home(slurm_cluster, tmp_path) as made:
         yield made
 
