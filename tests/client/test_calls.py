@@ -176,6 +176,18 @@ def test_a_wait_and_a_follower_outlast_a_restart_of_the_database(home: Home) -> 
     assert len(daemon.requests) == 5
 
 
+def test_a_follower_of_an_unreachable_worker_outlasts_a_restart_of_the_database(
+    home: Home,
+) -> None:
+    unreachable = unavailable("unreachable", "worker `desk` is unreachable")
+    away = unavailable("no-database", "the database does not answer")
+    back = sized(b'{"id":7,"unreachable":false}')
+    replies = [unreachable, away, back, CHUNKED + chunked(b"over\n")]
+    with playing(home, *replies) as daemon, Client(home) as client:
+        assert next(iter(client.output(7, follow=True))) == b"over\n"
+    assert len(daemon.requests) == 4
+
+
 def test_a_wait_that_lasted_has_another_outage_before_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

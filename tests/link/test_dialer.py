@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import select
 import socket
@@ -397,6 +398,34 @@ def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_again(
         assert (await owner.line()).endswith("ended: nothing was heard for 0.4 s")
 
     linked(known, story)
+
+
+def test_every_standby_is_told_that_the_leader_is_silent_before_that_is_dialled(
+    known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They count who dials them, and the leader yields when it is told."""
+    monkeypatch.setattr(dialer, "SEVERAL_HEARTBEAT_S", 0.05)
+
+    async def story() -> None:
+        async with contextlib.AsyncExitStack() as ends:
+            brokers = [
+                await ends.enter_async_context(far_broker(known.context))
+                for _ in range(3)
+            ]
+            leader, *standbys = brokers
+            body = json.dumps({"code": "lead-lost", "leader": str(leader.address)})
+            length = Headers({"Content-Length": str(len(body))})
+            for one in standbys:
+                one.refusal = Response(503, "No", length, body.encode())
+            addresses = [one.address for one in brokers]
+            await ends.enter_async_context(dialling(*addresses, pin=known.pin))
+            await leader.until_heard(Heartbeat)
+            leader.answers = False
+            monkeypatch.setattr(dialer, "SEVERAL_SILENCE_S", 0.4)
+            await leader.until(lambda: len(leader.requests) > 1)
+            assert [len(one.requests) for one in standbys] == [1, 1]
+
+    play(story())
 
 
 @pytest.mark.parametrize("frame", [b"garbage", b"\xc1", bytes(17 << 20), "text"])

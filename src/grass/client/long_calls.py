@@ -98,13 +98,18 @@ def _await_worker(
 ) -> bool:
     """Wait while a running job's worker is unreachable; tell whether it was."""
     path = path.removesuffix("/output")
-    job = session.read(path)
+
+    def look() -> Document:
+        job: Document = session.outlast(lambda: session.once("GET", path))
+        return job
+
+    job = look()
     if not job.get("unreachable"):
         return False
     on_away(job)
     while job.get("unreachable"):
         time.sleep(LOOK_S)
-        job = session.read(path)
+        job = look()
     return True
 
 
@@ -189,7 +194,7 @@ def wait_for_result(
 
     def wait(own: Client, limit: TimeLimit) -> tuple[dict[str, str], bytearray]:
         try:
-            return own.repeat(
+            return own.outlast(
                 lambda: _result(own, job, limit.left_s()), limit.left_s() or 0.0
             )
         except TimedOut:

@@ -206,7 +206,8 @@ class Dialer:
             if found is not None:
                 return found
             leader = _leader(problems[-1])
-            if leader is not None and leader not in tried:
+            # One that fell silent is dialled last: each standby is to learn of it.
+            if leader is not None and leader not in {*tried, self._silent}:
                 untried = [leader, *(one for one in untried if one != leader)]
         problems.sort(key=_may_pass)
         raise problems[0]

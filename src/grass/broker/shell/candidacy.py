@@ -185,7 +185,7 @@ class Candidacy:
 
     def heard_machine(self) -> None:
         """Note that another machine's worker was heard, and so reaches this broker."""
-        self._heard_s = max(self._heard_s, boottime())
+        self._heard_s = boottime()
 
     def asked_by(self, worker: str) -> None:
         """Note that a worker has dialled this standby: it may not reach the leader."""
