@@ -112,6 +112,23 @@ def test_the_mode_and_the_time_decide_whether_a_job_has_its_own(
     assert (pilot.job is not None) is own
 
 
+def test_memory_that_the_pool_does_not_declare_is_asked_of_the_engine(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.AUTO)
+    broker.enqueue(pool="uni", require="{cpu:1,ram:16}")
+    (pilot,) = pilots(broker)
+    assert (pilot.job, pilot.size) == (1, PilotSize(1, 0, 16 * 1024, 7200))
+
+
+def test_memory_of_a_shared_pilot_is_what_the_pool_declares(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.SHARED)
+    with pytest.raises(NeverFits):
+        broker.enqueue(pool="uni", require="{cpu:1,ram:16}")
+
+
 def test_a_job_runs_on_its_own_pilot_and_no_other_job_does(
     pool_of: Callable[..., Brokerage], meanwhile: Callable[[Brokerage], None]
 ) -> None:
@@ -145,6 +162,41 @@ def test_a_job_that_ends_with_the_worker_that_was_lent_is_lost(
     assert broker.states(*jobs, failing) == ["lost", "queued", "failed"]
     assert pilots(broker)[0].stage is PilotStage.LEAVING
     assert broker.reason(jobs[0]) == "its worker was taken back by the engine"
+
+
+def test_a_job_that_ends_by_sigterm_itself_takes_no_other_along(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.SHARED, max_workers=1)
+    job, other = broker.enqueue(pool="uni"), broker.enqueue(pool="uni")
+    (pilot,) = pilots(broker)
+    submit(broker, pilot)
+    worker = come(broker, pilot)
+    broker.hear(Exited(broker.name(job), broker.now_us, 143), worker)
+    (pilot,) = pilots(broker)
+    assert broker.state.workers[worker].draining
+    assert (pilot.stage, broker.running()) == (PilotStage.WORKING, [other])
+    broker.hear(Exited(broker.name(other), broker.now_us, 0), worker)
+    assert pilots(broker)[0].stage is PilotStage.LEAVING
+
+
+def test_a_worker_that_its_engine_has_lost_gets_no_job_any_more(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    """After a restart the engine may be heard before the worker is."""
+    broker = pool_of(mode=PoolMode.SHARED, max_workers=1)
+    job = broker.enqueue(pool="uni")
+    (pilot,) = pilots(broker)
+    submit(broker, pilot)
+    worker = come(broker, pilot)
+    broker.restart()
+    ended = PilotReport(mark=pilot.mark, state=PilotState.ENDED, engine_id="1")
+    broker.call(PilotsListed([ended]))
+    assert pilots(broker) == []
+    broker.join(worker, "{cpu:4}", labels=("pool-uni",), running=[broker.report(job)])
+    broker.enqueue(pool="uni")
+    assert broker.running() == [job]
+    assert broker.state.workers[worker].draining
 
 
 def test_a_pilots_token_ends_soon_after_the_pilot(

@@ -20,6 +20,7 @@ from grass.broker.core.pools.pool_memory import (
     Submit,
 )
 from grass.model.pools import Pilot, PilotReport, PilotSize, PilotState, Pool
+from grass.model.resources import ONE_CPU
 
 SECOND = 1_000_000
 STEPS = 400
@@ -78,9 +79,12 @@ class History:
         engine_answers.restarted(self.memory, self.now)
         self.commit()
         for mark in self.connected:
-            leaving.came(self.memory, mark, mark, self.now, needed=True)
-            if self.connected[mark]:
-                leaving.busy(self.memory, mark)
+            pilot = self.memory.pilots.get(mark)
+            if pilot is None:
+                self.drained.add(mark)
+            else:
+                back = leaving.Arrival(is_needed=True, has_jobs=self.connected[mark])
+                leaving.came(self.memory, pilot, mark, self.now, back)
         self.commit()
 
     def commit(self) -> None:
@@ -161,7 +165,9 @@ class History:
             self.engine.jobs[mark] = PilotState.RUNNING
         elif mark not in self.connected:
             self.connected[mark] = False
-            leaving.came(self.memory, mark, mark, self.now, needed=waiting > 0)
+            if pilot := self.memory.pilots.get(mark):
+                arrival = leaving.Arrival(is_needed=waiting > 0)
+                leaving.came(self.memory, pilot, mark, self.now, arrival)
         elif self.connected[mark]:
             self.connected[mark] = False
             leaving.idle(self.memory, mark, self.now)
@@ -183,7 +189,8 @@ class History:
         marks = [f"m{self.marks - one}" for one in range(MOST)]
         for pool in self.memory.pools.values():
             asking.resume(self.memory, pool) if pool.paused else None
-            jobs = [WaitingJob(number, self.size()) for number in range(waiting)]
+            numbers = range(waiting)
+            jobs = [WaitingJob(number, self.size(), ONE_CPU) for number in numbers]
             asking.ask(self.memory, pool, jobs, marks, self.now)
         self.commit()
         self.check()

@@ -1,6 +1,7 @@
 """Pools without I/O: how many pilots are asked for, and when they leave."""
 
 import pytest
+from msgspec.structs import replace
 from tests.support.building import a_pool
 
 from grass.broker.core.pools import asking, engine_answers, leaving
@@ -12,7 +13,8 @@ from grass.broker.core.pools.pool_memory import (
     PoolMemory,
     Submit,
 )
-from grass.model.pools import PilotReport, PilotStage, PilotState
+from grass.model.pools import PilotReport, PilotSize, PilotStage, PilotState
+from grass.model.resources import ONE_CPU
 
 SECOND = 1_000_000
 NOW = 1_000 * SECOND
@@ -34,7 +36,7 @@ def ask(memory: PoolMemory, waiting: int, now: int = NOW) -> int:
     """Ask, and return how many pilots that made."""
     before = len(memory.pilots)
     fresh = [mark for mark in MARKS if mark not in memory.pilots]
-    jobs = [WaitingJob(number) for number in range(1, waiting + 1)]
+    jobs = [WaitingJob(number, request=ONE_CPU) for number in range(1, waiting + 1)]
     asking.ask(memory, memory.pools["uni"], jobs, fresh, now)
     return len(memory.pilots) - before
 
@@ -43,7 +45,12 @@ def working(memory: PoolMemory, needed: bool = True) -> None:
     """Have one pilot whose worker has come."""
     ask(memory, 1)
     engine_answers.submitted(memory, "uni", "m1", "7")
-    leaving.came(memory, "m1", "w1", NOW, needed=needed)
+    come(memory, needed=needed)
+
+
+def come(memory: PoolMemory, needed: bool = True, has_jobs: bool = False) -> None:
+    arrival = leaving.Arrival(needed, has_jobs)
+    leaving.came(memory, memory.pilots["m1"], "w1", NOW, arrival)
 
 
 def report(state: PilotState, engine_id: str = "7", word: str = "") -> PilotReport:
@@ -162,16 +169,72 @@ def test_an_unknown_word_ends_nothing(memory: PoolMemory) -> None:
     assert memory.pilots["m1"].report == unknown
 
 
-def test_a_pilot_that_ends_before_its_worker_came_counts_as_a_refusal(
-    memory: PoolMemory,
-) -> None:
-    ask(memory, 1)
+def fail_to_start(memory: PoolMemory, now: int) -> None:
+    """Have the engine take a pilot that ends before its worker comes."""
+    assert ask(memory, 1, now) == 1
     engine_answers.submitted(memory, "uni", "m1", "7")
     ended = report(PilotState.ENDED, word="NODE_FAIL")
-    engine_answers.listed(memory, [ended], NOW)
+    engine_answers.listed(memory, [ended], now)
+
+
+def test_pilots_that_end_before_their_worker_came_pause_the_pool(
+    memory: PoolMemory,
+) -> None:
+    """The engine takes each of them, which says nothing about the next."""
+    pool, waits, now = memory.pools["uni"], [], NOW
+    for _ in range(10):
+        fail_to_start(memory, now)
+        assert pool.retry_at is not None
+        waits.append((pool.retry_at - now) // SECOND)
+        now = pool.retry_at
+        assert "NODE_FAIL" in pool.words
+    assert waits[:4] == [5, 15, 60, 300]
+    assert (pool.paused, pool.failed_starts, len(memory.pilots)) == (True, 10, 0)
+    assert asking.resume(memory, pool)
+    assert ask(memory, 1, now) == 1
+
+
+def test_pilots_that_failed_together_count_once(memory: PoolMemory) -> None:
+    ask(memory, 3)
+    for mark in ("m1", "m2", "m3"):
+        engine_answers.submitted(memory, "uni", mark, mark)
+    ended = [replace(report(PilotState.ENDED), mark=mark) for mark in ("m1", "m2")]
+    engine_answers.listed(memory, ended, NOW)
+    assert memory.pools["uni"].failed_starts == 1
+
+
+def test_a_worker_that_comes_makes_failed_starts_forgotten(memory: PoolMemory) -> None:
+    fail_to_start(memory, NOW)
+    ask(memory, 1, NOW + 5 * SECOND)
+    engine_answers.submitted(memory, "uni", "m1", "8")
     pool = memory.pools["uni"]
-    assert (pool.refusals, len(memory.pilots)) == (1, 0)
     assert "NODE_FAIL" in pool.words
+    come(memory)
+    assert (pool.failed_starts, pool.words, pool.retry_at) == (0, "", None)
+
+
+def test_a_job_that_the_engine_never_takes_delays_no_other(memory: PoolMemory) -> None:
+    pool, now = memory.pools["uni"], NOW
+    own = PilotSize(1, 0, None, 700.0)
+    for times in range(1, 11):
+        asking.ask(memory, pool, [WaitingJob(7, own)], ["m1"], now)
+        engine_answers.refused(memory, "m1", "time limit is invalid", now)
+        known = memory.refused_jobs[7]
+        assert (known.times, pool.refusals) == (times, 1)
+        if times > 1:
+            assert ask(memory, 1, now) == 1
+            memory.drop(memory.pilots["m1"])
+        now = max(known.retry_at or now, pool.retry_at or now)
+    assert memory.refused_jobs[7].retry_at is None
+    assert (pool.paused, pool.words) == (False, "time limit is invalid")
+
+
+def test_as_many_pilots_are_asked_for_as_the_jobs_fill() -> None:
+    memory = PoolMemory([replace(a_pool("uni"), cpus=4)])
+    assert ask(memory, 9) == 3
+    assert ask(memory, 12) == 0
+    memory = PoolMemory([replace(a_pool("uni"), cpus=4)])
+    assert ask(memory, 4) == 1
 
 
 def test_an_idle_worker_is_drained_before_it_is_ended(memory: PoolMemory) -> None:
@@ -196,13 +259,22 @@ def test_a_worker_that_nobody_waits_for_leaves_at_once(memory: PoolMemory) -> No
 def test_a_worker_that_comes_back_is_not_sent_away(memory: PoolMemory) -> None:
     working(memory)
     leaving.gone(memory, "w1")
-    leaving.came(memory, "m1", "w1", NOW, needed=False)
+    come(memory, needed=False)
     assert memory.pilots["m1"].stage is PilotStage.WORKING
 
 
-def test_a_worker_of_a_forgotten_pilot_gets_no_job(memory: PoolMemory) -> None:
-    leaving.came(memory, "other", "w9", NOW, needed=True)
-    assert taken(memory) == [DrainWorker("w9")]
+def test_a_removed_pool_ends_no_job_of_a_worker_that_was_away(
+    memory: PoolMemory,
+) -> None:
+    working(memory)
+    leaving.busy(memory, "w1")
+    leaving.gone(memory, "w1")
+    taken(memory)
+    leaving.remove(memory, memory.pools["uni"], {"w1"})
+    come(memory, has_jobs=True)
+    assert set(taken(memory)) == {DrainWorker("w1")}
+    leaving.idle(memory, "w1", NOW)
+    assert CancelPilots("uni", ("7",)) in taken(memory)
 
 
 def test_a_worker_without_time_gets_no_job_and_leaves_when_idle(
@@ -231,7 +303,7 @@ def test_a_pool_goes_with_its_last_pilot(memory: PoolMemory) -> None:
     working(memory)
     leaving.busy(memory, "w1")
     taken(memory)
-    leaving.remove(memory, memory.pools["uni"])
+    leaving.remove(memory, memory.pools["uni"], {"w1"})
     assert taken(memory) == [DrainWorker("w1")]
     leaving.idle(memory, "w1", NOW)
     assert CancelPilots("uni", ("7",)) in taken(memory)
@@ -249,7 +321,7 @@ def test_what_a_person_asked_for_stays_though_no_job_waits(memory: PoolMemory) -
     asking.ask_by_hand(memory, memory.pools["uni"], ["m1"], NOW)
     assert taken(memory) == [Submit("uni", "m1")]
     engine_answers.submitted(memory, "uni", "m1", "7")
-    leaving.came(memory, "m1", "w1", NOW, needed=False)
+    come(memory, needed=False)
     assert taken(memory) == []
     leaving.advance(memory, NOW + int(memory.pools["uni"].idle_s) * SECOND)
     assert CancelPilots("uni", ("7",)) in taken(memory)
@@ -259,7 +331,7 @@ def test_one_that_is_sent_away_finishes_its_jobs_first(memory: PoolMemory) -> No
     working(memory)
     leaving.busy(memory, "w1")
     taken(memory)
-    leaving.leave_after_jobs(memory, memory.pilots["m1"])
+    leaving.leave_after_jobs(memory, memory.pilots["m1"], has_jobs=True)
     assert taken(memory) == [DrainWorker("w1")]
     leaving.idle(memory, "w1", NOW)
     assert CancelPilots("uni", ("7",)) in taken(memory)

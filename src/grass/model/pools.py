@@ -169,7 +169,9 @@ class Pool(PoolOptions, kw_only=True):
     words: str = ""
     """What the engine said when it last refused, or could not be asked."""
     refusals: int = 0
-    """How often in a row it refused, or a pilot ended before its worker came."""
+    """How often in a row it refused a pilot."""
+    failed_starts: int = 0
+    """How often in a row a pilot was of no use: it ended before its worker came."""
     retry_at: int | None = None
     """Nothing is asked for before this time; None: at once."""
 

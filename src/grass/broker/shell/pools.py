@@ -24,7 +24,7 @@ from grass.broker.core.state import SCHEDULER
 from grass.broker.shell.new_secrets import new_secret
 from grass.broker.shell.service import Broker
 from grass.engines.provider import PilotRequest, Provider
-from grass.errors import CannotAsk, GrassError
+from grass.errors import CannotAsk, GrassError, LeadLost
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.model.access import hash_of, token_text
@@ -77,6 +77,8 @@ class PoolRunner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._polling: set[str] = set()
         self._looking: set[str] = set()
+        self._cancelled: set[str] = set()
+        """Ids of jobs that engines were told to end."""
         broker.ask_engines = self._ask
 
     async def check(self, pool: Pool) -> str:
@@ -132,22 +134,30 @@ class PoolRunner:
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        # The next leader finds by its mark what an engine has taken meanwhile.
+        if error is not None and not isinstance(error, LeadLost):
             assert isinstance(error, Exception)
             log.defect(error)
 
     async def _submit(self, declared: Pool, mark: str) -> None:
         pilot = self._broker.state.pools.pilots.get(mark)
         pool = sized(declared, None if pilot is None else pilot.size)
+        asked = False
         try:
             await self._give_token(pool, mark)
             request = self._launcher.request(pool, mark)
+            asked = True
             engine_id = await self._provider_of(pool).submit(request)
+        except LeadLost:
+            raise
         except (GrassError, OSError) as error:
             # What went wrong before the engine was asked is a refusal, too.
-            answered = not isinstance(error, CannotAsk)
+            answered = not (asked and isinstance(error, CannotAsk))
             log.warning("pool.refused", pool=pool.name, error=error)
             await self._broker.call(PilotRefused(mark, _words(error), answered))
+            if answered:
+                await self._launcher.forget(pool, mark)
             return
         crash_point("pools.submitted")
         log.info("pool.submitted", pool=pool.name, engine_id=engine_id)
@@ -167,7 +177,10 @@ class PoolRunner:
         except CannotAsk as error:
             # The next list repeats it.
             log.warning("pool.not_cancelled", pool=pool.name, error=error)
-        else:
+            return
+        # One that takes long to end is looked for with all others.
+        if not self._cancelled.issuperset(effect.engine_ids):
+            self._cancelled.update(effect.engine_ids)
             self._look_soon(pool.name)
 
     def _look_soon(self, name: str) -> None:

@@ -35,13 +35,12 @@ def follow(state: State) -> None:
 
 def note_starts(state: State) -> None:
     """Note which pilots have got their job; they take it once."""
-    for job, worker in state.pools.bound.items():
-        attempt = state.attempts.get(job)
-        if attempt is not None and attempt.worker == worker:
-            for pilot in state.pools.pilots.values():
-                if pilot.worker == worker and not pilot.used:
-                    pilot.used = True
-                    state.pools.save(pilot)
+    for pilot in state.pools.pilots.values():
+        if pilot.job in state.pools.bound and not pilot.used:
+            attempt = state.attempts.get(pilot.job)
+            if attempt is not None and attempt.worker == pilot.worker:
+                pilot.used = True
+                state.pools.save(pilot)
 
 
 def _follow(state: State, pilot: Pilot) -> None:
@@ -67,7 +66,7 @@ def _check_time(state: State, pilot: Pilot) -> None:
         words = f"a worker has {duration_text(left_s)} left, and job {pilot.job}"
         words += f" may take {duration_text(needs_s)}"
         pool = state.pools.pools[pilot.pool]
-        asking.refused(state.pools, pool, words, state.now_us)
+        asking.job_refused(state.pools, pool, pilot.job, words, state.now_us)
         leaving.leave(state.pools, pilot)
 
 

@@ -49,10 +49,11 @@ def refused(memory: PoolMemory, mark: str, words: str, now_us: int) -> None:
     pilot = memory.pilots.get(mark)
     if pilot is None:
         return
-    if pilot.job is not None:
-        count = memory.refused_jobs.get(pilot.job, 0)
-        memory.refused_jobs[pilot.job] = count + 1
-    asking.refused(memory, memory.pools[pilot.pool], words, now_us)
+    pool = memory.pools[pilot.pool]
+    if pilot.job is None:
+        asking.refused(memory, pool, words, now_us)
+    else:
+        asking.job_refused(memory, pool, pilot.job, words, now_us)
     memory.drop(pilot)
 
 
@@ -67,11 +68,14 @@ def not_answered(memory: PoolMemory, mark: str, words: str, now_us: int) -> None
 
 def listed(memory: PoolMemory, reports: Iterable[PilotReport], now_us: int) -> None:
     """Take in the list of an engine; marks that it lacks are reported as absent."""
+    marks = []
     for report in reports:
         pilot = memory.pilots.get(report.mark)
         if pilot is not None:
             _listed(memory, pilot, report, now_us)
-    cancel_leaving(memory, memory.pilots.values())
+            marks.append(report.mark)
+    left = (memory.pilots.get(mark) for mark in marks)
+    cancel_leaving(memory, [pilot for pilot in left if pilot is not None])
 
 
 def _listed(memory: PoolMemory, pilot: Pilot, report: PilotReport, now_us: int) -> None:
@@ -98,7 +102,7 @@ def _ended(memory: PoolMemory, pilot: Pilot, report: PilotReport, now_us: int) -
         return
     if pilot.came_at is None and pilot.stage is not PilotStage.LEAVING:
         words = " ".join(filter(None, (NO_START, report.word, report.reason)))
-        asking.refused(memory, memory.pools[pilot.pool], words, now_us)
+        asking.start_failed(memory, memory.pools[pilot.pool], words, now_us)
     memory.drop(pilot)
 
 

@@ -6,6 +6,10 @@ more. One that leaves is drained in the same step, so that no job is placed on i
 only then the engine is asked to end it.
 """
 
+from collections.abc import Collection
+from typing import NamedTuple
+
+from grass.broker.core.pools import asking
 from grass.broker.core.pools.engine_answers import cancel_leaving
 from grass.broker.core.pools.pool_memory import DrainWorker, PoolMemory
 from grass.broker.core.pools.sizing import time_limit_s
@@ -16,28 +20,35 @@ SPARE_S = 60.0
 """How long before its time is up a worker gets no more jobs."""
 
 
-def came(
-    memory: PoolMemory, mark: str, worker: str, now_us: int, *, needed: bool
-) -> None:
-    """Note that the worker of a pilot is connected; it has no job yet.
+class Arrival(NamedTuple):
+    """What a worker finds when it comes, or is back."""
 
-    `needed` tells whether a job waits for it. One that comes back is not sent away.
-    """
-    pilot = memory.pilots.get(mark)
-    if pilot is None:
-        # Nothing is known of it any more: it gets no job, and its time will end it.
-        memory.effects.append(DrainWorker(worker))
-        return
+    is_needed: bool
+    """A job waits for it."""
+    has_jobs: bool = False
+    """It has some already."""
+
+
+def came(
+    memory: PoolMemory, pilot: Pilot, worker: str, now_us: int, terms: Arrival
+) -> None:
+    """Note that the worker of a pilot is connected; one that is back keeps its jobs."""
     is_first = pilot.came_at is None
-    pilot.worker, pilot.connected, pilot.idle_since = worker, True, now_us
+    pilot.worker, pilot.connected = worker, True
+    pilot.idle_since = None if terms.has_jobs else now_us
     pilot.unsure_since = None
     pilot.came_at = now_us if is_first else pilot.came_at
     if pilot.stage is not PilotStage.LEAVING:
         pilot.stage = PilotStage.WORKING
     memory.save(pilot)
-    is_late = is_first and not needed and not pilot.by_hand
-    if is_late or pilot.stage is PilotStage.LEAVING or _pool(memory, pilot).removing:
+    pool = _pool(memory, pilot)
+    if is_first:
+        asking.worker_came(memory, pool)
+    is_late = is_first and not terms.is_needed and not pilot.by_hand
+    if is_late or pilot.stage is PilotStage.LEAVING:
         leave(memory, pilot)
+    elif pool.removing or pilot.drained:
+        leave_after_jobs(memory, pilot, has_jobs=terms.has_jobs)
 
 
 def gone(memory: PoolMemory, worker: str) -> None:
@@ -112,18 +123,21 @@ def half_time_at(memory: PoolMemory) -> list[int]:
     ]
 
 
-def remove(memory: PoolMemory, pool: Pool) -> None:
-    """Have all pilots of a pool leave, those with jobs when these have ended."""
+def remove(memory: PoolMemory, pool: Pool, with_jobs: Collection[str]) -> None:
+    """Have all pilots of a pool leave, those with jobs when these have ended.
+
+    `with_jobs` are the workers that have jobs, also if they are not connected now.
+    """
     pool.removing = True
     memory.save_pool(pool)
     for pilot in memory.pilots_of(pool.name):
-        leave_after_jobs(memory, pilot)
+        leave_after_jobs(memory, pilot, has_jobs=pilot.worker in with_jobs)
     memory.drop_if_left(pool)
 
 
-def leave_after_jobs(memory: PoolMemory, pilot: Pilot) -> None:
+def leave_after_jobs(memory: PoolMemory, pilot: Pilot, *, has_jobs: bool) -> None:
     """Give a pilot no job any more, and have it leave once those it has are over."""
-    if pilot.connected and pilot.idle_since is None:
+    if has_jobs:
         _drain(memory, pilot)
     else:
         leave(memory, pilot)

@@ -59,7 +59,7 @@ def set_paused(state: State, call: SetPoolPaused) -> Done:
 def remove(state: State, call: RemovePool) -> Done:
     """Have its pilots leave, and forget it with the last of them."""
     pool = find(state, call.name)
-    leaving.remove(state.pools, pool)
+    leaving.remove(state.pools, pool, pool_workers.with_jobs(state))
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-removed", name=pool.name)
     return Done()
@@ -86,7 +86,8 @@ def ask_by_hand(state: State, call: AskForPilots) -> Done:
 def leave(state: State, call: LeavePilot) -> Done:
     """Have a pilot leave once its jobs have ended."""
     pilot = _pilot(state, call.name)
-    leaving.leave_after_jobs(state.pools, pilot)
+    has_jobs = pilot.worker in pool_workers.with_jobs(state)
+    leaving.leave_after_jobs(state.pools, pilot, has_jobs=has_jobs)
     state.batch.urgent = True
     state.note_by(call.actor, "worker-sent-away", name=call.name, pool=pilot.pool)
     return Done()

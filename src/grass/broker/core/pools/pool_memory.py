@@ -5,6 +5,7 @@ carried out afterwards, so every pilot that an engine may have is in the store.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,6 +34,14 @@ class DrainWorker(msgspec.Struct, frozen=True):
     worker: str
 
 
+class RefusedJob(NamedTuple):
+    """A job for which the engine has refused a pilot of its own."""
+
+    times: int
+    retry_at: int | None
+    """None: no pilot is asked for any more."""
+
+
 PoolEffect = Submit | CancelPilots | DrainWorker
 
 
@@ -53,8 +62,8 @@ class PoolMemory:
         """By job the worker of the pilot that is there for it alone; not stored."""
         self.taken_back: set[str] = set()
         """Workers that their engines are about to end; not stored."""
-        self.refused_jobs: dict[int, int] = {}
-        """How often a pilot for a job was refused; not stored."""
+        self.refused_jobs: dict[int, RefusedJob] = {}
+        """Jobs whose own pilots were refused; not stored."""
         self.left: set[str] = set()
         """Marks of pilots that are over, whose workers are not forgotten yet."""
 

@@ -11,22 +11,25 @@ from grass.broker.core.access import tokens
 from grass.broker.core.calls import ForgetWorker, RevokeToken
 from grass.broker.core.pools import asking, binding, engine_answers, leaving
 from grass.broker.core.pools.asking import WaitingJob
-from grass.broker.core.pools.pool_memory import DrainWorker
+from grass.broker.core.pools.pool_memory import DrainWorker, RefusedJob
 from grass.broker.core.pools.sizing import (
     REPORT_S,
     has_own_pilot,
     longest_s,
+    most_units,
     own_size,
     time_limit_s,
     unlimited_s,
 )
 from grass.broker.core.state import SCHEDULER, State
 from grass.broker.core.workers import forget, units
-from grass.model.pools import Pilot, PilotSize, PilotStage, Pool
+from grass.model.pools import Pilot, PilotStage, Pool
 from grass.model.worker import Worker
 from grass.scheduler.pilot_terms import PilotTerms
 
 _MARK_DIGITS = 24
+_FRACTIONS = 8
+"""Into how many parts a GPU is usually shared."""
 _SECOND_US = 1_000_000
 TOKEN_REST_US = 600 * _SECOND_US
 """How long a pilot's token is valid after the engine has ended the pilot."""
@@ -47,7 +50,7 @@ def publish(state: State) -> None:
         else:
             labels = frozenset({pool.label})
             name = placeholder(pool.name)
-            state.scheduler.remember_worker(name, pool.capacity(), labels)
+            state.scheduler.remember_worker(name, most_units(pool), labels)
             most_s = longest_s(pool)
             terms = PilotTerms() if most_s is None else PilotTerms(longest_s=most_s)
             state.scheduler.set_terms(name, terms)
@@ -66,21 +69,28 @@ def restarted(state: State) -> None:
 def follow(state: State, now_s: float) -> None:
     """Note which workers of pilots came, left, or have jobs; let idle ones leave."""
     memory = state.pools
-    with_jobs = {attempt.worker for attempt in state.attempts.values()}
+    busy = with_jobs(state)
     for pilot in list(memory.pilots.values()):
-        _follow(state, pilot, with_jobs, now_s)
+        _follow(state, pilot, busy, now_s)
         if pilot.worker in memory.taken_back and pilot.stage is not PilotStage.LEAVING:
-            # Before anything else is placed there.
-            leaving.leave(memory, pilot)
+            # Before anything else is placed there. If its engine ends it indeed, it
+            # ends its other jobs, too; a job may also have ended in this way by itself.
+            has_jobs = pilot.worker in busy
+            leaving.leave_after_jobs(memory, pilot, has_jobs=has_jobs)
     memory.taken_back.clear()
     binding.follow(state)
     leaving.advance(memory, state.now_us)
-    _carry_out_drains(state)
     for mark in list(memory.left):
-        _forget_worker(state, mark, with_jobs)
+        _forget_worker(state, mark, busy)
+    _carry_out_drains(state)
 
 
-def _follow(state: State, pilot: Pilot, with_jobs: set[str], now_s: float) -> None:
+def with_jobs(state: State) -> set[str]:
+    """Return the workers that have jobs."""
+    return {attempt.worker for attempt in state.attempts.values()}
+
+
+def _follow(state: State, pilot: Pilot, busy: set[str], now_s: float) -> None:
     worker = pilot.worker or _worker_of(state, pilot)
     known = None if worker is None else state.workers.get(worker)
     if known is None:
@@ -88,11 +98,13 @@ def _follow(state: State, pilot: Pilot, with_jobs: set[str], now_s: float) -> No
     memory, now_us = state.pools, state.now_us
     if known.connected and not pilot.connected:
         _set_terms(state, pilot, known, now_s)
-        needed = known.id in with_jobs or _is_needed(state, pilot, known.id)
-        leaving.came(memory, pilot.mark, known.id, now_us, needed=needed)
+        has_jobs = known.id in busy
+        is_needed = has_jobs or _is_needed(state, pilot, known.id)
+        arrival = leaving.Arrival(is_needed, has_jobs)
+        leaving.came(memory, pilot, known.id, now_us, arrival)
     elif pilot.connected and not known.connected:
         leaving.gone(memory, known.id)
-    if pilot.connected and known.id in with_jobs:
+    if pilot.connected and known.id in busy:
         if pilot.idle_since is not None:
             leaving.busy(memory, known.id)
     elif pilot.connected:
@@ -129,15 +141,17 @@ def _is_needed(state: State, pilot: Pilot, worker: str) -> bool:
     return state.scheduler.waiting_for(worker) > 0
 
 
-def _forget_worker(state: State, mark: str, with_jobs: set[str]) -> None:
+def _forget_worker(state: State, mark: str, busy: set[str]) -> None:
     """Forget the worker and the token of a pilot that is over, once it has no job.
 
-    A worker that is still connected, or whose lease has not run out, is kept.
+    A worker that is still connected, or whose lease has not run out, is kept. The
+    engine may have lost it: it gets no job any more, and its time ends it.
     """
     token = state.tokens.get(token_name(mark))
     worker = None if token is None else token.worker
     known = None if worker is None else state.workers.get(worker)
-    if known is not None and (known.connected or known.id in with_jobs):
+    if known is not None and (known.connected or known.id in busy):
+        state.pools.effects.append(DrainWorker(known.id))
         return
     state.pools.left.discard(mark)
     if known is not None:
@@ -185,10 +199,10 @@ def _make_room(state: State, pool: Pool) -> None:
     """Let idle pilots leave that have too little time for a job that waits."""
     memory = state.pools
     if state.scheduler.waiting_for(placeholder(pool.name)):
-        with_jobs = {attempt.worker for attempt in state.attempts.values()}
+        busy = with_jobs(state)
         pilots = memory.pilots_of(pool.name)
         idle = {one.mark for one in pilots if one.connected} - {
-            one.mark for one in pilots if one.worker in with_jobs
+            one.mark for one in pilots if one.worker in busy
         }
         leaving.make_room(memory, pool, idle, state.now_us)
 
@@ -201,21 +215,34 @@ def next_times(state: State) -> list[int]:
 
 
 def _waiting(state: State, pool: Pool, room: int) -> list[WaitingJob]:
-    """Return the first jobs that wait, those last that the engine has refused."""
+    """Return the first jobs that wait, those last that the engine has refused.
+
+    Of these some wait longer before a pilot is asked for again.
+    """
     memory, waits = state.pools, state.scheduler.waits
-    refused = {job: n for job, n in memory.refused_jobs.items() if waits(job)}
+    refused = {job: one for job, one in memory.refused_jobs.items() if waits(job)}
     memory.refused_jobs = refused
-    most = room + len(memory.pilots_of(pool.name)) + len(refused)
+    late = {job for job, one in refused.items() if not _is_due(one, state.now_us)}
+    most = (room + len(memory.pilots_of(pool.name))) * _sharing(pool) + len(late)
     jobs = state.scheduler.first_waiting_for(placeholder(pool.name), most)
-    return [
-        WaitingJob(job, _own_size(state, pool, job))
-        for job in sorted(jobs, key=lambda job: refused.get(job, 0))
-    ]
+    due = sorted((job for job in jobs if job not in late), key=refused.__contains__)
+    return [_waiting_job(state, pool, job) for job in due]
 
 
-def _own_size(state: State, pool: Pool, job: int) -> PilotSize | None:
+def _is_due(refused: RefusedJob, now_us: int) -> bool:
+    return refused.retry_at is not None and now_us >= refused.retry_at
+
+
+def _sharing(pool: Pool) -> int:
+    """Return how many jobs of a pilot are looked at; there may be smaller ones."""
+    return max(1, pool.cpus, pool.gpus * _FRACTIONS)
+
+
+def _waiting_job(state: State, pool: Pool, job: int) -> WaitingJob:
     spec = state.specs[state.jobs[job].spec]
-    return own_size(pool, spec) if has_own_pilot(pool, spec) else None
+    if has_own_pilot(pool, spec):
+        return WaitingJob(job, own_size(pool, spec))
+    return WaitingJob(job, request=spec.request)
 
 
 def _worker_of(state: State, pilot: Pilot) -> str | None:

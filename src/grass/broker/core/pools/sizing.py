@@ -4,7 +4,8 @@ In mode `per-job` the engine is asked for what a job asks for, and for its time,
 site's scheduler decides where and when it runs. In mode `shared` every pilot is as the
 pool was declared, and takes job after job. In `auto` the time that a job may take
 decides: a pilot of its own costs seconds of the engine and of the worker, less than a
-hundredth of ten minutes, but many times what a short job takes.
+hundredth of ten minutes, but many times what a short job takes. So does memory of which
+the pool declares none: only a pilot of its own is sure to have it.
 """
 
 import math
@@ -14,11 +15,14 @@ from msgspec.structs import replace
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, PilotSize, Pool, PoolMode
+from grass.model.resources import Capacity
 
 LONG_S = 600.0
 """In mode `auto` jobs that may take this long get a pilot of their own."""
 START_S = 120.0
 """How much longer than its job a pilot may run, to connect and to report the end."""
+_ANY_RAM = 2**20 * WHOLE
+"""A pebibyte."""
 REPORT_S = 5.0
 """How long before its end a pilot must be done with its jobs."""
 
@@ -26,8 +30,17 @@ REPORT_S = 5.0
 def has_own_pilot(pool: Pool, spec: Spec) -> bool:
     """Return whether a pool asks for a pilot for this job alone."""
     if pool.mode is PoolMode.AUTO:
-        return spec.may_take_s is not None and spec.may_take_s >= LONG_S
+        is_long = spec.may_take_s is not None and spec.may_take_s >= LONG_S
+        return is_long or (pool.memory_mib is None and "ram" in dict(spec.request))
     return pool.mode is PoolMode.PER_JOB
+
+
+def most_units(pool: Pool) -> Capacity:
+    """Return what a job may ask for: any memory, where the engine is asked for it."""
+    units = pool.capacity()
+    if pool.memory_mib is None and pool.mode is not PoolMode.SHARED:
+        units["ram"] = {"0": _ANY_RAM}
+    return units
 
 
 def own_size(pool: Pool, spec: Spec) -> PilotSize:
