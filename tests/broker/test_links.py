@@ -122,6 +122,19 @@ def test_what_is_said_before_a_hello_is_not_heard(owner: Owner) -> None:
     assert [one for _, one in owner.said] == [hello(), NEWS]
 
 
+def test_a_hello_of_another_machine_tells_that_it_reaches_this_broker(
+    owner: Owner,
+) -> None:
+    heard: list[None] = []
+    owner.links.heard_machine = lambda: heard.append(None)
+    own, _ = opened(owner, address=None)
+    own.arrived([hello("own")])
+    assert heard == []
+    other, _ = opened(owner)
+    other.arrived([hello()])
+    assert heard == [None]
+
+
 def test_of_two_links_the_one_that_was_opened_later_counts(owner: Owner) -> None:
     older, old_wire = opened(owner)
     newer, new_wire = opened(owner)

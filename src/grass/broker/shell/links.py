@@ -250,6 +250,7 @@ class WorkerConnection:
             return False
         self.instance = hello.instance
         self.worker, self._hello_at, self._welcomed = who, hello.at, False
+        self._note_machine()
         if not is_late:
             self._links.introduced(self)
         return True
@@ -282,13 +283,16 @@ class WorkerConnection:
         attempt may end: the lease is renewed, and the broker begins to count again.
         """
         self._beat_at = message.at
-        if self.address is not None:
-            self._links.heard_machine()
+        self._note_machine()
         if self._promised and self.worker in state.workers:
             leases.renewed(state, self.worker)
             worker = state.workers[self.worker]
             registry.note_clock(worker, message.wall_at, worker.heard_at or 0)
             self.link.send(Heard(message.at, self._links.brokers()))
+
+    def _note_machine(self) -> None:
+        if self.address is not None:
+            self._links.heard_machine()
 
     def ended(self) -> None:
         """Note that the link is over."""
