@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 PROCESSES ?= 4
 
 .PHONY: demo test check lint style format bench clean simulate torture failover soak fuzz screens tmux slurm \
-	postgres chromium web-check gpu-test pool-test ray-test pictures web-test
+	postgres chromium web-check gpu-test ray-test pictures web-test
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -122,10 +122,6 @@ fuzz: $(READY)
 gpu-test:
 	$(PYTHON) tests/gpu/environment.py $(VENV)/gpu
 	$(VENV)/gpu/bin/python -m tests.gpu.report
-
-# Faults of pools that take minutes, on a real Slurm: what is lost, runs again once.
-pool-test: $(READY) slurm
-	$(BIN)/python -m pytest -n 0 tests/engines/campaign_pools.py
 
 # Pools on a real Ray, which it installs into an environment of its own; writes
 # benchmarks/results/ray.md. Ray sees the loopback interface alone.

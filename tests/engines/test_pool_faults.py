@@ -1,6 +1,6 @@
 """Faults of Slurm while jobs of a pool wait and run; a ledger tells that none is lost.
 
-What takes minutes is in `campaign_pools.py`, which `make pool-test` runs.
+What Slurm takes away is in `test_pool_losses.py`.
 """
 
 import signal

@@ -3,7 +3,8 @@
 Or on hosts of a network of their own, whose cables can be pulled.
 
 Each node has four cores, 4000 MiB and two GPUs that are character devices every machine
-has. Nothing outlives `stop` but jobs that were started by a node that was killed.
+has. A job in the partition `urgent` preempts those of `main`. Nothing outlives `stop`
+but jobs that were started by a node that was killed.
 """
 
 import contextlib
@@ -47,7 +48,10 @@ MessageTimeout={message_timeout_s}
 KillWait=2
 GresTypes=gpu
 {nodes}
-PartitionName=main Nodes=ALL Default=YES MaxTime=1440
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
+PartitionName=main Nodes=ALL Default=YES MaxTime=1440 PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=1440 PriorityTier=2
 """
 _NODE = (
     "NodeName={name} NodeHostname={host} NodeAddr={address} Port={port}"

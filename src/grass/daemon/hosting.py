@@ -15,9 +15,9 @@ from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, NoBroker, UsageError
 from grass.model.addresses import Address, read_address
+from grass.model.durations import SHORTEST_LEASE_S
 
 DEFAULT_LEASE_S = 60.0
-SHORTEST_LEASE_S = 4.0
 _REMOTE_BROKER = ("--connect=", "--no-broker")
 """Saved options that choose the broker of another machine."""
 

@@ -9,6 +9,8 @@ _LONGEST_WRITTEN_S = 100 * 365 * 86400
 _SIXTY = 60
 LONGEST_S = 1e9
 """The longest duration of a request or a setting."""
+SHORTEST_LEASE_S = 4.0
+"""The shortest lease of a worker: some heartbeats must fit into it."""
 
 
 def seconds(text: str) -> float:

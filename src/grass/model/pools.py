@@ -111,6 +111,8 @@ class PoolOptions(msgspec.Struct, kw_only=True):
     """A worker that had no job for this long leaves."""
     time_limit_s: float
     """How long the engine lets a pilot run."""
+    lease_s: float = 60.0
+    """A worker that has not heard its broker for this long ends its jobs."""
     mode: PoolMode = PoolMode.AUTO
     environment: PoolEnvironment | None = None
     """Whose variables jobs have; None: that follows from where workers run."""

@@ -191,6 +191,7 @@ class PoolReply(msgspec.Struct):
     max_workers: int
     idle_s: float
     time_limit_s: float
+    lease_s: float
     mode: str
     environment: str
     cpus: int

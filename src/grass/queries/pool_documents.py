@@ -22,6 +22,7 @@ def _pool(state: State, pool: Pool) -> PoolReply:
         max_workers=pool.max_workers,
         idle_s=pool.idle_s,
         time_limit_s=pool.time_limit_s,
+        lease_s=pool.lease_s,
         mode=pool.mode.value,
         environment=pool.environment.value,
         cpus=pool.cpus,

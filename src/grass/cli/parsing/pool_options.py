@@ -20,6 +20,7 @@ ADDING = (
     Option("--max-workers", "N", "never have more workers of it than this"),
     Option("--time", "TIME", "how long the scheduler lets a worker run"),
     Option("--idle", "TIME", "a worker without a job leaves after this (5m)"),
+    Option("--lease", "TIME", "one out of reach for this long ends its jobs (1m)"),
     Option("--mode", "MODE", "a worker for each job: per-job, shared or auto (auto)"),
     Option("--environment", "WHOSE", "variables of jobs: caller or site"),
     Option("--partition", "NAME", "the partition of Slurm to ask in"),
@@ -37,7 +38,7 @@ ADDING = (
     Option("--python", "PROGRAM", "the Python with Grass on its hosts (the broker's)"),
     Option("--folder", "FOLDER", "a folder that workers see too (in your home)"),
 )
-_DEFAULT_IDLE = "5m"
+_DEFAULT_IDLE, _DEFAULT_LEASE = "5m", "1m"
 _RAY_TIME = "24h"
 """Ray has no time limit of its own."""
 _NO_ENGINE = "say which scheduler the pool is of"
@@ -89,6 +90,7 @@ def _shape(values: Values) -> Document:
         "max_workers": most,
         "idle_s": seconds(values.text("idle") or _DEFAULT_IDLE),
         "time_limit_s": seconds(time),
+        "lease_s": seconds(values.text("lease") or _DEFAULT_LEASE),
         "mode": _mode(values.text("mode") or "auto"),
         "environment": _environment(values.text("environment")),
         "cpus": values.whole_number("cpus") or 1,

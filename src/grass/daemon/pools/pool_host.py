@@ -29,7 +29,6 @@ from grass.model.access import split_token
 from grass.model.pools import Pool, PoolEnvironment
 from grass.model.times import rfc3339
 
-PILOT_LEASE_S = 60.0
 MOST_KEPT, MOST_SHOWN = 50, 10
 """Of how many pilots of a pool the output is kept, and of how many it is shown."""
 LOG_BYTES = 4096
@@ -150,7 +149,7 @@ class PilotFiles:
             "cluster": self._broker.state.cluster,
             "joined_at": rfc3339(self._broker.now_us()),
         }
-        lease = f"--lease={PILOT_LEASE_S:g}s"
+        lease = f"--lease={pool.lease_s:g}s"
         words = ["--no-broker", f"--label={pool.label}", "--on-disconnect=stop", lease]
         told = {
             "known": [known],
@@ -161,7 +160,7 @@ class PilotFiles:
             "notes": pool.template is not None and pool.template.status is None,
             "time_limit_s": pool.time_limit_s,
             # Its jobs have ended with its lease before, so it is idle.
-            "away_limit_s": max(pool.idle_s, PILOT_LEASE_S),
+            "away_limit_s": max(pool.idle_s, pool.lease_s),
             "output": str(output_folder(folder_of(pool)) / split_token(token)[0]),
         }
         return encoded(told).decode("ascii")

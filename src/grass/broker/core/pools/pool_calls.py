@@ -18,6 +18,7 @@ from grass.broker.core.pools.sizing import has_own_pilot, own_size
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
+from grass.model.durations import SHORTEST_LEASE_S
 from grass.model.journal import EventKind
 from grass.model.pools import Pilot, PilotSize, Pool
 from grass.model.resources import check_name
@@ -40,6 +41,8 @@ def add(state: State, call: AddPool) -> Done:
         raise UsageError(f"max_workers is between 1 and {MOST_WORKERS}")
     if pool.idle_s <= 0 or pool.time_limit_s <= 0:
         raise UsageError("the idle time and the time limit of a pool are more than 0")
+    if pool.lease_s < SHORTEST_LEASE_S:
+        raise UsageError(f"the lease of a pool is at least {SHORTEST_LEASE_S:g}s")
     state.pools.save_pool(pool)
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-added", name=pool.name, engine=pool.engine)

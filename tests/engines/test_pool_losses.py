@@ -1,4 +1,4 @@
-"""The long faults of pools, with a real Slurm; `make pool-test` runs them."""
+"""What a real Slurm takes away from pools: a ledger shows what runs twice, or never."""
 
 import os
 import signal
@@ -16,7 +16,8 @@ from tests.support.processes import alive, processes_with
 from tests.support.slurm import NODES, SlurmCluster
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
-LONG_S = 300.0
+LONG_S = 120.0
+LEASE_S = 4
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def ledger(folder: Path) -> Ledger:
 
 
 def add(home: GrassHome, folder: Path, *options: str) -> None:
-    usual = ("--slurm", "--time=20m", "--idle=5s", f"--folder={folder}")
-    home.ok("pool", "add", "uni", *usual, *options)
+    usual = ("--slurm", "--time=20m", "--idle=3s", f"--lease={LEASE_S}s")
+    home.ok("pool", "add", "uni", *usual, f"--folder={folder}", *options)
 
 
 def finish(home: GrassHome, jobs: list[int]) -> None:
@@ -67,10 +68,15 @@ def test_a_preempted_job_runs_again_once_its_lease_is_over(
     home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
 ) -> None:
     add(home, folder, "--max-workers=2")
-    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(20))
+    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(8))
     until(lambda: ledger.counts("began"), "the job does not start")
-    (number,) = slurm_jobs(slurm_cluster, folder, "R")
-    slurm_cluster.run("scancel", number)
+    everything = (
+        "--partition=urgent",
+        "--exclusive",
+        "--nodes=3",
+        "--output=/dev/null",
+    )
+    slurm_cluster.run("sbatch", *everything, "--wrap=sleep 1")
     finish(home, [job])
     assert ledger.counts("ended") == {job: 1}
     assert ledger.counts("began") == {job: 2}
@@ -80,7 +86,7 @@ def test_a_worker_cut_off_for_longer_than_its_lease_runs_nothing_twice(
     home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
 ) -> None:
     add(home, folder, "--max-workers=2")
-    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(75))
+    job = home.enqueue("--retry-lost=1", "--", "sh", "-c", ledger.line(3 * LEASE_S))
     until(lambda: ledger.counts("began"), "the job does not start")
     (number,) = slurm_jobs(slurm_cluster, folder, "R")
     # The daemon alone: its keeper counts the lease, as on a host that is cut off.
@@ -140,7 +146,7 @@ def _cut_and_heal(
     home.ok("start", "--bind=0.0.0.0:7500", f"--advertise={home.address}:7500")
     add(home, folder, "--max-workers=3", "--mode=shared")
     asked = ("--pool=uni", "--retry-lost=1")
-    job = home.enqueue(*asked, "--", "sh", "-c", ledger.line(75))
+    job = home.enqueue(*asked, "--", "sh", "-c", ledger.line(3 * LEASE_S))
     until(lambda: ledger.counts("began"), "the job does not start")
     (node,) = cluster.run("squeue", "-h", "-t", "R", "-o", "%N").split()
     lan.hosts[node].cut()
@@ -182,7 +188,7 @@ def test_a_node_whose_slurmd_is_killed_runs_nothing_twice(
     home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
 ) -> None:
     add(home, folder, "--max-workers=3", "--cpus=4")
-    jobs = home.enqueue_array("--array=1-12", "--", "sh", "-c", ledger.line(4))
+    jobs = home.enqueue_array("--array=1-12", "--", "sh", "-c", ledger.line(3))
     until(lambda: ledger.counts("began"), "no job has started")
     slurm_cluster.kill_node("n1")
     try:
@@ -193,15 +199,17 @@ def test_a_node_whose_slurmd_is_killed_runs_nothing_twice(
 
 
 def test_a_pilot_out_of_time_loses_no_job_that_has_a_limit(
-    home: GrassHome, folder: Path, ledger: Ledger
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
 ) -> None:
-    usual = ("--slurm", "--time=2m", "--idle=5s", f"--folder={folder}")
+    """It takes jobs while they can end in its minute; another one takes the rest."""
+    usual = ("--slurm", "--time=1m", "--idle=3s", f"--folder={folder}")
     home.ok("pool", "add", "uni", *usual, "--mode=shared", "--max-workers=1")
-    limited = ("--time-limit=40s", "--grace=5s")
-    line = ledger.line(25)
-    jobs = home.enqueue_array("--array=1-6", *limited, "--", "sh", "-c", line)
+    limited = ("--time-limit=20s", "--grace=2s")
+    line = ledger.line(9)
+    jobs = home.enqueue_array("--array=1-5", *limited, "--", "sh", "-c", line)
     finish(home, jobs)
     assert ledger.counts("began") == ledger.counts("ended") == dict.fromkeys(jobs, 1)
+    assert len(slurm_jobs(slurm_cluster, folder)) > 1
 
 
 def _is_daemon(pid: int) -> bool:
