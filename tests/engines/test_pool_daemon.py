@@ -111,6 +111,17 @@ def test_what_slurm_can_never_do_is_refused_in_its_words(
     assert pools(home) == []
 
 
+def test_an_option_that_would_hide_workers_is_refused(
+    home: GrassHome, folder: Path
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=2", f"--folder={folder}")
+    ran = home.run("pool", "add", "uni", *usual, "--option=--comment=lab")
+    assert ran.returncode == 2
+    assert "`--comment=lab` cannot be an option of a pool" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert pools(home) == []
+
+
 def test_a_pool_counts_as_a_worker_that_may_come(
     home: GrassHome, add: Callable[..., str]
 ) -> None:
