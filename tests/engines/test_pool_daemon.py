@@ -207,6 +207,17 @@ def test_a_worker_reports_the_time_it_has(
     assert "stays for the 10m15s that it may take" in ran.stderr
 
 
+def test_a_worker_offers_the_memory_that_slurm_gives_each_core(
+    home: GrassHome, add: Callable[..., str]
+) -> None:
+    add("--mode=shared", "--cpus=2", idle="30s")
+    job = home.enqueue("sh", "-c", "echo ${SLURM_MEM_PER_NODE-none} $SLURM_MEM_PER_CPU")
+    home.wait(job)
+    assert home.ok("logs", str(job)).split() == ["none", "100"]
+    (worker,) = json.loads(home.ok("workers", "--json"))["workers"]
+    assert worker["capacity"]["ram"] == {"0": 0.1953}
+
+
 def test_what_waits_in_slurm_is_told_in_its_words(
     home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str]
 ) -> None:
