@@ -293,7 +293,7 @@ def test_a_broker_outside_the_cluster_asks_through_its_login_node(
     inside = folder / "cluster only"
     prefixes = (f"--submit-prefix={ssh} login1", "--worker-prefix=env IN_BOX=yes")
     add(*prefixes, f"--python={sys.executable}", f"--folder={inside}")
-    job = home.enqueue("sh", "-c", f"echo $IN_BOX > {tmp_path / 'ledger'}")
+    job = home.enqueue("sh", "-c", f"echo $IN_BOX | tee {tmp_path / 'ledger'}")
     home.wait(job)
     assert (tmp_path / "ledger").read_text() == "yes\n"
     words = log.read_text()
@@ -301,6 +301,10 @@ def test_a_broker_outside_the_cluster_asks_through_its_login_node(
     assert "umask 077" in words
     assert stat.S_IMODE(inside.stat().st_mode) == 0o700
     assert "token" not in words
+    until(lambda: pilots(home), "the pilot stays", lambda x: not x)
+    read = home.run("logs", str(job))
+    assert read.returncode == 4
+    assert f"is on the cluster: {inside}/output/pilot-" in read.stderr
 
 
 def test_a_login_node_that_cannot_be_reached_is_said_in_the_words_of_ssh(
