@@ -1,6 +1,9 @@
 """Units of a machine."""
 
 import os
+from pathlib import Path
+
+import pytest
 
 from grass.devices.probe import boot_id, found_units
 from grass.devices.readings import GpuSide, GpuTopology, GpuUnit, Nearness
@@ -9,10 +12,35 @@ from grass.model.amounts import GIB
 
 
 def test_without_a_gpu_there_are_only_cores_and_memory() -> None:
-    units = found_units([])
+    units = found_units([], cgroup="")
     assert set(units) == {"cpu", "ram"}
     assert set(units["cpu"]) == {str(core) for core in os.sched_getaffinity(0)}
     assert units["ram"]["0"].amount > 0
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "cores", "gib"),
+    [
+        ("100000 100000\n", f"{GIB}\n", 1, 1),
+        ("50000 100000\n", "max\n", 1, None),
+        ("max 100000\n", f"{1 << 60}\n", None, None),
+        (None, None, None, None),
+    ],
+)
+def test_no_more_is_there_than_the_cgroup_allows(
+    tmp_path: Path,
+    cpu: str | None,
+    memory: str | None,
+    cores: int | None,
+    gib: int | None,
+) -> None:
+    for name, text in (("cpu.max", cpu), ("memory.max", memory)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    units, host = found_units([], cgroup=str(tmp_path)), found_units([], cgroup="")
+    assert len(units["cpu"]) == (cores or len(os.sched_getaffinity(0)))
+    all_of_it = host["ram"]["0"].details["bytes"]
+    assert units["ram"]["0"].details["bytes"] == (gib * GIB if gib else all_of_it)
 
 
 def test_a_gpu_is_a_unit_and_so_is_its_memory() -> None:

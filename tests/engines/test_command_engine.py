@@ -1,22 +1,26 @@
 """What a template's commands say, and what is made of it."""
 
+import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from grass.engines import filling
+from grass.engines import command_engine, filling
 from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
+from grass.engines.listing import by_mark
 from grass.errors import CannotAsk, EngineRefusal, UsageError
 from grass.model.command_templates import template_from
-from grass.model.pools import PilotState
+from grass.model.pools import PilotReport, PilotState
 from tests.engines import templates
 from tests.engines.asking import do, wanted
 from tests.support.patience import PATIENCE_S
@@ -101,6 +105,28 @@ def test_a_list_that_does_not_look_like_one_says_nothing() -> None:
     slurm = listing("Welcome to login1\n", answer=r"^JOBID\|")
     with pytest.raises(CannotAsk, match="printed no list: Welcome to login1"):
         do(slurm.poll("grass-x", ["m1"]))
+
+
+def test_a_long_list_does_not_hold_up_the_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def slow(listed: Iterable[PilotReport], marks: Sequence[str]) -> Any:
+        reads.set()
+        assert goes_on.wait(PATIENCE_S)
+        return by_mark(listed, marks)
+
+    async def poll() -> PilotState:
+        site = listing("7|RUNNING|m1|None\n8|RUNNING|of-ada|None\n")
+        polling = asyncio.ensure_future(site.poll("grass-x", ["m1"]))
+        while not reads.is_set():  # noqa: ASYNC110 -- it is set by another thread
+            await asyncio.sleep(0.01)
+        goes_on.set()
+        return (await polling)["m1"].state
+
+    monkeypatch.setattr(command_engine, "by_mark", slow)
+    assert do(poll()) is PilotState.RUNNING
 
 
 def test_an_error_may_only_say_that_there_is_no_job() -> None:

@@ -111,6 +111,17 @@ def test_what_slurm_can_never_do_is_refused_in_its_words(
     assert pools(home) == []
 
 
+def test_an_option_that_would_hide_workers_is_refused(
+    home: GrassHome, folder: Path
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=2", f"--folder={folder}")
+    ran = home.run("pool", "add", "uni", *usual, "--option=--comment=lab")
+    assert ran.returncode == 2
+    assert "`--comment=lab` cannot be an option of a pool" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert pools(home) == []
+
+
 def test_a_pool_counts_as_a_worker_that_may_come(
     home: GrassHome, add: Callable[..., str]
 ) -> None:
@@ -196,6 +207,17 @@ def test_a_worker_reports_the_time_it_has(
     assert "stays for the 10m15s that it may take" in ran.stderr
 
 
+def test_a_worker_offers_the_memory_that_slurm_gives_each_core(
+    home: GrassHome, add: Callable[..., str]
+) -> None:
+    add("--mode=shared", "--cpus=2", idle="30s")
+    job = home.enqueue("sh", "-c", "echo ${SLURM_MEM_PER_NODE-none} $SLURM_MEM_PER_CPU")
+    home.wait(job)
+    assert home.ok("logs", str(job)).split() == ["none", "100"]
+    (worker,) = json.loads(home.ok("workers", "--json"))["workers"]
+    assert worker["capacity"]["ram"] == {"0": 0.1953}
+
+
 def test_what_waits_in_slurm_is_told_in_its_words(
     home: GrassHome, slurm_cluster: SlurmCluster, add: Callable[..., str]
 ) -> None:
@@ -271,7 +293,7 @@ def test_a_broker_outside_the_cluster_asks_through_its_login_node(
     inside = folder / "cluster only"
     prefixes = (f"--submit-prefix={ssh} login1", "--worker-prefix=env IN_BOX=yes")
     add(*prefixes, f"--python={sys.executable}", f"--folder={inside}")
-    job = home.enqueue("sh", "-c", f"echo $IN_BOX > {tmp_path / 'ledger'}")
+    job = home.enqueue("sh", "-c", f"echo $IN_BOX | tee {tmp_path / 'ledger'}")
     home.wait(job)
     assert (tmp_path / "ledger").read_text() == "yes\n"
     words = log.read_text()
@@ -279,6 +301,10 @@ def test_a_broker_outside_the_cluster_asks_through_its_login_node(
     assert "umask 077" in words
     assert stat.S_IMODE(inside.stat().st_mode) == 0o700
     assert "token" not in words
+    until(lambda: pilots(home), "the pilot stays", lambda x: not x)
+    read = home.run("logs", str(job))
+    assert read.returncode == 4
+    assert f"is on the cluster: {inside}/output/pilot-" in read.stderr
 
 
 def test_a_login_node_that_cannot_be_reached_is_said_in_the_words_of_ssh(

@@ -1,7 +1,12 @@
 """What is made of Ray's answers, which a server of this process gives."""
 
+import asyncio
+import json
+import socket
+import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -121,7 +126,7 @@ def test_resources_of_its_own_are_asked_for_and_checked(
     do(RayJobs(head.address).submit(request))
     _, body, _ = head.asked[-1]
     assert '"entrypoint_resources":{"vram":20.0}' in body
-    assert "&& module load x && exec timeout --foreground" in body
+    assert "\\nmodule load x\\nexec timeout --foreground" in body
     large = replace(request, options=("vram=21",))
     with pytest.raises(EngineRefusal, match="none of Ray's 1 nodes has CPU 1, vram 21"):
         do(RayJobs(head.address).submit(large))
@@ -137,7 +142,48 @@ def test_the_token_of_a_head_is_read_from_a_file(head: Head, folder: Path) -> No
     assert {auth for _, _, auth in head.asked} == {"Bearer secret"}
 
 
-@pytest.mark.parametrize("address", ["head:8265", "ray://head:10001", "http://"])
+def test_a_line_of_setup_may_have_a_comment_and_one_that_fails_ends_the_pilot(
+    head: Head, folder: Path
+) -> None:
+    from msgspec.structs import replace
+
+    head.answers["jobs"] = (200, "{}")
+    usual = replace(wanted(folder, "echo", "runs"), setup=("A=1  # for us",))
+    for request in (usual, replace(usual, setup=("false", "true"))):
+        do(RayJobs(head.address).submit(request))
+        line = json.loads(head.asked[-1][1])["entrypoint"]
+        subprocess.run(line, shell=True, check=False)
+    assert (folder / "output").read_text() == "runs\n"
+
+
+def test_a_head_that_hangs_holds_up_nobody_else(folder: Path) -> None:
+    async def story() -> None:
+        loop, accepting = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            ray = RayJobs(f"http://127.0.0.1:{silent.getsockname()[1]}")
+            asked = asyncio.ensure_future(ray.check(wanted(folder)))
+            connection, _ = await loop.run_in_executor(accepting, silent.accept)
+            with connection:
+                assert await asyncio.to_thread(len, "others") == 6
+                assert not asked.done()
+            with pytest.raises(CannotAsk):
+                await asked
+
+    do(story())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "head:8265",
+        "ray://head:10001",
+        "http://",
+        "http://head:abc",
+        "http://head:99999",
+        "http://[head",
+    ],
+)
 def test_what_is_no_address_is_said_to_be_none(address: str) -> None:
     with pytest.raises(UsageError, match="is no address"):
         RayJobs(address)

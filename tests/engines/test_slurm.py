@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest
 from grass.engines.slurm import STATES, Slurm
-from grass.errors import CannotAsk, EngineRefusal
-from grass.model.pools import PilotState
+from grass.errors import CannotAsk, EngineRefusal, UsageError
+from grass.model.pools import PilotState, PoolOptions, check_options
 from tests.engines.asking import LONG, do, look, wait_for, wanted
 from tests.support.patience import until
 from tests.support.slurm import NODES, SlurmCluster
@@ -144,6 +144,59 @@ def test_a_type_of_gpus_goes_with_as_many_as_are_needed(
     words = Slurm(EngineCommands()).preview(request).splitlines()[1].split()
     assert [word for word in words if word.startswith("--gres=gpu:a100")] == asked
     assert "--gres=shard:2" in words
+
+
+def test_a_sites_options_win_but_never_hide_a_pilot(
+    slurm_cluster: SlurmCluster, folder: Path
+) -> None:
+    own = ("--comment=lab", "--job-name=lab", "--requeue", "--time=7")
+    request = with_options(wanted(folder, *LONG), own)
+    commands = EngineCommands(environment=slurm_cluster.environment)
+    slurm = Slurm(commands, omitted=["--comment", "--job-name"])
+    engine_id = do(slurm.submit(request))
+    assert look(slurm, request).engine_id == engine_id
+    told = slurm_cluster.run("scontrol", "-o", "show", "job", engine_id)
+    do(slurm.cancel([engine_id]))
+    assert "TimeLimit=00:07:00" in told
+    assert "Requeue=0" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "omitted", "words"),
+    [
+        (["--partition=gpu", "--comment=x"], [], "`--comment=x` cannot be an option"),
+        (["--job-name", "x"], [], "`--job-name` cannot be an option"),
+        (["--array=1-3"], [], "`--array=1-3` cannot be an option"),
+        (["--clusters=a,b"], [], "`--clusters=a,b` cannot be an option"),
+        (["-Mb"], [], "`-Mb` cannot be an option"),
+        (["-J", "x"], [], "`-J` cannot be an option"),
+        (["-a1-3"], [], "`-a1-3` cannot be an option"),
+        ([], ["--mem", "--comment"], "`--comment` cannot be left out"),
+    ],
+)
+def test_options_that_hide_pilots_are_refused(
+    options: list[str], omitted: list[str], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_options(declared(options, omitted))
+
+
+def test_options_of_a_site_are_taken() -> None:
+    usual = ["--account=lab", "-Alab", "--cluster-constraint=x", "--mail-type=END"]
+    check_options(declared(usual, ["--mem"]))
+    check_options(replace(declared(["-a", "-J"]), engine="command"))
+
+
+def declared(options: list[str], omitted: list[str] | None = None) -> PoolOptions:
+    return PoolOptions(
+        name="uni",
+        engine="slurm",
+        max_workers=1,
+        idle_s=1,
+        time_limit_s=60,
+        options=tuple(options),
+        omitted=tuple(omitted or ()),
+    )
 
 
 def test_a_pilot_sees_only_the_gpu_that_it_was_given(

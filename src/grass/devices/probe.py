@@ -1,5 +1,6 @@
 """What a machine has: CPU cores, memory, and the GPUs that a monitor has found."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
@@ -12,11 +13,18 @@ from grass.model.worker import FoundUnits, Unit
 
 
 def found_units(
-    gpus: Sequence[GpuUnit], topology: GpuTopology | None = None
+    gpus: Sequence[GpuUnit],
+    topology: GpuTopology | None = None,
+    cgroup: str | None = None,
 ) -> FoundUnits:
-    """Return every unit of this machine: `cpu`, `ram`, and with GPUs `gpu`, `vram`."""
-    cores = sorted(os.sched_getaffinity(0))
+    """Return every unit of this machine: `cpu`, `ram`, and with GPUs `gpu`, `vram`.
+
+    Of cores and memory no more than its own cgroup allows, as that of a container.
+    """
+    most_cores, most_memory = _limits(_own_cgroup() if cgroup is None else cgroup)
+    cores = sorted(os.sched_getaffinity(0))[:most_cores]
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = min(memory, most_memory or memory)
     found: FoundUnits = {
         "cpu": {str(core): Unit(WHOLE) for core in cores},
         "ram": {"0": Unit(amount_of_bytes(memory), {"bytes": memory})},
@@ -26,6 +34,34 @@ def found_units(
         found["gpu"] = {one.unit: Unit(WHOLE, _details(one, near)) for one in gpus}
         found["vram"] = {one.unit: Unit(amount_of_bytes(one.memory)) for one in gpus}
     return found
+
+
+def _own_cgroup() -> str:
+    """Return the folder of this process's cgroup, of version 2."""
+    with contextlib.suppress(OSError), open("/proc/self/cgroup", "rb") as file:
+        for line in os.fsdecode(file.read()).splitlines():
+            if line.startswith("0::"):
+                return f"/sys/fs/cgroup{line[3:]}"
+    return "/sys/fs/cgroup"
+
+
+def _limits(cgroup: str) -> tuple[int | None, int | None]:
+    """Return how many whole cores and bytes a cgroup allows; None: there is no limit.
+
+    Less than a core counts as one, as a worker without any could run nothing.
+    """
+    quota, period = (*_words(f"{cgroup}/cpu.max"), "", "")[:2]
+    (memory,) = (*_words(f"{cgroup}/memory.max"), "")[:1]
+    limited = quota.isdecimal() and period.isdecimal() and int(period)
+    cores = max(1, int(quota) // int(period)) if limited else None
+    return cores, int(memory) if memory.isdecimal() else None
+
+
+def _words(path: str) -> list[str]:
+    """Read a file of a cgroup; the root has none, nor has version 1."""
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+        return file.read().split()
+    return []
 
 
 def allotted_units(found: FoundUnits, allotted: str) -> FoundUnits:

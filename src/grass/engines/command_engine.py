@@ -70,11 +70,8 @@ class CommandEngine:
             notes = asyncio.to_thread(pilot_notes.reports, self._folder, marks)
             return by_mark(await notes, marks)
         answer = await self._commands.run(*filling.words_with(status.command, name))
-        if answer.code and not _says(answer, status.empty):
-            raise CannotAsk(answer.words)
-        if not answer.code and not compile_pattern(status.answer).search(answer.output):
-            raise CannotAsk(f"`{status.command[0]}` printed no list: {answer.words}")
-        return by_mark(_reports(status, states, answer.output), marks)
+        # A site may list the jobs of everybody: reading so many takes its time.
+        return await asyncio.to_thread(_listed, status, states, answer, marks)
 
     async def cancel(self, engine_ids: Sequence[str]) -> None:
         """End jobs; those that ended already are no error."""
@@ -100,13 +97,29 @@ class CommandEngine:
         return answer
 
 
+def _listed(
+    status: StatusCommand,
+    states: StateWords,
+    answer: CommandResult,
+    marks: Sequence[str],
+) -> Mapping[str, PilotReport]:
+    if answer.code and not _says(answer, status.empty):
+        raise CannotAsk(answer.words)
+    if not answer.code and not compile_pattern(status.answer).search(answer.output):
+        raise CannotAsk(f"`{status.command[0]}` printed no list: {answer.words}")
+    ours = [
+        job for job in _jobs(status, answer.output) if _found(status.mark, job) in marks
+    ]
+    return by_mark(_reports(status, states, ours), marks)
+
+
 def _reports(
-    status: StatusCommand, states: StateWords, output: str
+    status: StatusCommand, states: StateWords, jobs: Sequence[str]
 ) -> Iterator[PilotReport]:
-    for job in _jobs(status, output):
+    for job in jobs:
         found = {name: _found(one, job) for name, one in status.patterns().items()}
         word, engine_id = found.pop("state"), found.pop("id")
-        if engine_id and found["mark"]:
+        if engine_id:
             state = _state(states, word)
             yield PilotReport(engine_id=engine_id, state=state, word=word, **found)
 

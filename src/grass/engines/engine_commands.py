@@ -18,8 +18,9 @@ from grass.errors import CannotAsk
 DEFAULT_LIMIT_S = 30.0
 _MOST_WORDS = 500
 """In characters: how much of what a program prints goes into a message."""
-_MOST_OUTPUT = 64 << 20
-_SSH_FAILED = 255
+MOST_OUTPUT = 64 << 20
+_NO_ANSWER = frozenset({124, 137, 255})
+"""Codes behind `ssh`: `timeout` ended it, a signal killed it, its connection failed."""
 
 
 class CommandResult(NamedTuple):
@@ -73,6 +74,9 @@ class EngineCommands:
                 if has_variable(name)
             }
             code = await self._code(words, files, environment)
+            if os.fstat(files[1]).st_size > MOST_OUTPUT:
+                # Of a list, what comes later would count as absent.
+                raise CannotAsk(f"`{words[0]}` printed more than {MOST_OUTPUT} bytes")
             answer = CommandResult(code, _text(files[1]), _text(files[2]))
         finally:
             for file in files:
@@ -116,13 +120,14 @@ class EngineCommands:
     def _broke_off(self, answer: CommandResult) -> bool:
         """Tell whether a program ended without saying what it did.
 
-        A signal killed it, or the connection of `ssh` failed, which is its code 255.
+        A signal killed it, or the connection of `ssh` failed, or took too long.
         """
-        return answer.code < 0 or (answer.code == _SSH_FAILED and self._is_remote)
+        return answer.code < 0 or (answer.code in _NO_ANSWER and self._is_remote)
 
     @property
     def _is_remote(self) -> bool:
-        return bool(self._prefix) and os.path.basename(self._prefix[0]) == "ssh"
+        """Whether `ssh` is among the words, as in `timeout 20 ssh login1`."""
+        return any(os.path.basename(word) == "ssh" for word in self._prefix)
 
     def _words(self, words: Sequence[str]) -> tuple[str, ...]:
         if not self._prefix:
@@ -144,7 +149,7 @@ def _one_line(text: str) -> str:
 
 
 def _text(file: int) -> str:
-    return os.pread(file, _MOST_OUTPUT, 0).decode(errors="replace")
+    return os.pread(file, MOST_OUTPUT, 0).decode(errors="replace")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

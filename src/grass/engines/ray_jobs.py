@@ -5,16 +5,20 @@ Ray is imported. A pilot is a job whose submission id holds the mark, so a submi
 is repeated is the same job. Ray lets what no node can ever run wait for ever; the nodes
 are asked first. Ray has no time limit for a job, so the pilot's command has one.
 
-A request is made in a thread, with a time limit of its own.
+A request is made in a thread, with a time limit of its own. These threads are not those
+that the rest of the broker uses, so a head that hangs holds up pools on Ray alone.
 """
 
 import asyncio
+import contextlib
 import http.client
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
@@ -30,6 +34,7 @@ _LARGEST_ANSWER = 16 << 20
 _MOST_WORDS = 500
 _GRACE_S = 30
 _MIB = 1 << 20
+_THREADS = ThreadPoolExecutor(8, "ray")
 
 STATES: Mapping[str, PilotState] = {
     "PENDING": PilotState.PENDING,
@@ -70,9 +75,7 @@ class RayJobs:
         limit_s: float = DEFAULT_LIMIT_S,
     ) -> None:
         """`token_file` holds the token of a head that asks for one."""
-        self._url = urlsplit(address)
-        if self._url.scheme not in ("http", "https") or not self._url.hostname:
-            raise UsageError(f"`{address}` is no address", "as http://head:8265")
+        self._url = _url(address)
         self._token_file = token_file
         self._omitted = frozenset(omitted)
         self._limit_s = limit_s
@@ -145,9 +148,10 @@ class RayJobs:
     async def _ask(
         self, method: str, path: str, body: Mapping[str, object] | None = None
     ) -> _Answer:
+        loop, sending = asyncio.get_running_loop(), partial(self._send, method, path)
         try:
             async with asyncio.timeout(self._limit_s):
-                return await asyncio.to_thread(self._send, method, path, body)
+                return await loop.run_in_executor(_THREADS, sending, body)
         except TimeoutError:
             raise CannotAsk(
                 f"{self._url.netloc} did not answer within {self._limit_s:g} s"
@@ -178,6 +182,15 @@ class RayJobs:
         if self._token_file:
             headers["Authorization"] = f"Bearer {_token(self._token_file)}"
         return headers
+
+
+def _url(address: str) -> SplitResult:
+    # It raises for a port that is no number, and for brackets that do not close.
+    with contextlib.suppress(ValueError):
+        url = urlsplit(address)
+        if url.scheme in ("http", "https") and url.hostname and url.port != 0:
+            return url
+    raise UsageError(f"`{address}` is no address", "as http://head:8265")
 
 
 def _token(path: str) -> str:
@@ -261,16 +274,18 @@ def _wanted(request: PilotRequest) -> dict[str, float]:
 
 
 def _entrypoint(request: PilotRequest) -> str:
-    """Return a line for the shell that Ray runs it with."""
+    """Return lines for the shell that Ray runs them with; it ends if one fails."""
     limit = (f"--kill-after={_GRACE_S}", str(math.ceil(request.time_limit_s)))
     words = ("timeout", "--foreground", *limit, *request.command)
     lines = [
+        "set -e",
         f"cd {shlex.quote(request.directory)}",
         f"exec >> {shlex.quote(request.output)} 2>&1",
         *request.setup,
         f"exec {shlex.join(words)}",
     ]
-    return " && ".join(lines)
+    # Each on its own, as a line may end with a comment.
+    return "\n".join(lines)
 
 
 def _raise_if_refused(answer: _Answer) -> None:

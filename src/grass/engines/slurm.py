@@ -159,8 +159,6 @@ class Slurm:
     def _options(self, request: PilotRequest) -> list[str]:
         minutes = max(1, math.ceil(request.time_limit_s / 60))
         options = {
-            "--job-name": request.name,
-            "--comment": request.mark,
             "--time": str(minutes),
             "--nodes": "1",
             "--ntasks": "1",
@@ -178,8 +176,10 @@ class Slurm:
             name: value for name, value in options.items() if name not in self._omitted
         }
         words = [f"{name}={value}" for name, value in kept.items()]
-        # The last of two equal options counts, so the site's own come later.
-        return [*words, *filter(None, own), "--no-requeue"]
+        found_by = (f"--job-name={request.name}", f"--comment={request.mark}")
+        # The last of two equal options counts: the site's own win, but not over those
+        # without which a pilot is never found again, or is started a second time.
+        return [*words, *filter(None, own), *found_by, "--no-requeue"]
 
 
 def _sized(option: str, gpus: int) -> str:

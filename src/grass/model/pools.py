@@ -5,11 +5,15 @@ from enum import StrEnum
 
 import msgspec
 
+from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
 from grass.model.command_templates import CommandTemplate
 from grass.model.resources import Capacity
 
 _LABEL = "pool-"
+_FOUND_BY = ("--job-name", "--comment")
+"""Options of `sbatch` by which the broker finds its pilots again."""
+_NOT_OF_A_SITE = (*_FOUND_BY, "--array", "--cluster", "--clusters", "-J", "-a", "-M")
 
 
 def pool_label(name: str) -> str:
@@ -154,6 +158,22 @@ class PoolOptions(msgspec.Struct, kw_only=True):
         """
         is_shared = not self.folder and not self.submit_prefix
         return PoolEnvironment.CALLER if is_shared else PoolEnvironment.SITE
+
+
+def check_options(pool: PoolOptions) -> None:
+    """Refuse options with which Slurm would have pilots that nobody finds again."""
+    if pool.engine != "slurm":
+        return
+    for option in pool.options:
+        name = option.partition("=")[0] if option.startswith("--") else option[:2]
+        if name in _NOT_OF_A_SITE:
+            raise UsageError(
+                f"`{option}` cannot be an option of a pool",
+                "Grass finds its workers by their name and comment, each a job alone",
+            )
+    for name in pool.omitted:
+        if name in _FOUND_BY:
+            raise UsageError(f"`{name}` cannot be left out", "workers are found by it")
 
 
 class Pool(PoolOptions, kw_only=True):

@@ -40,6 +40,7 @@ class KeptOutput(Protocol):
         """Remove those of the files that are there."""
 
 
+_ELSEWHERE = "if its pool is behind a submit_prefix, it is on the cluster"
 _Asked = Link[ToWorker, ToBroker] | KeptOutput
 
 
@@ -135,7 +136,8 @@ class OutputStreams:
             if not answer.done() or answer.cancelled():
                 link.send(CloseOutput(stream))
         if data.missing:
-            raise NotFound(f"the output file {request.path} is gone")
+            hint = _ELSEWHERE if link is self.kept else ""
+            raise NotFound(f"the output file {request.path} is gone", hint)
         return data
 
     def _kept(self, request: ReadOutput) -> KeptOutput | None:

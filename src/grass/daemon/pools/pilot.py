@@ -44,6 +44,11 @@ _KILL_S = 0.2
 """So soon a process that was killed is over, unless it hangs in the kernel."""
 _ASK_LIMIT_S = 5
 _CLOCK = (86400, 3600, 60, 1)
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_NO_GPUS = (
+    f"grass: {_VISIBLE} is not set here, so this worker does not know which GPUs of"
+    " this host are its own and leaves; let the scheduler set it, or a line of --setup"
+)
 
 
 def main(path: str) -> int:
@@ -53,16 +58,26 @@ def main(path: str) -> int:
     if told.get("notes"):
         _write(path + BEGAN, str(time.time() + told["time_limit_s"]))
     os.unlink(path)
+    try:
+        return _run_in_home(told, path + STOP)
+    finally:
+        if told.get("notes"):
+            _write(path + ENDED, "")
+
+
+def _run_in_home(told: dict[str, Any], stop_file: str) -> int:
+    if told["gpus"] and not os.environ.get(_VISIBLE):
+        # Another pilot on this host would offer the same ones.
+        sys.stderr.write(_NO_GPUS + "\n")
+        return 1
     home = _new_folder()
     _prctl(_ADOPT, 1)
     try:
         _write(os.path.join(home, "brokers.json"), json.dumps(told["known"]))
-        return _run(home, told, path + STOP)
+        return _run(home, told, stop_file)
     finally:
         end_rest(GRACE_S)
         _remove(home)
-        if told.get("notes"):
-            _write(path + ENDED, "")
 
 
 def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
@@ -74,10 +89,11 @@ def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
     environment[OUTPUT] = told["output"]
     # A broker of an earlier version has not said it.
     environment[AWAY_LIMIT] = str(told.get("away_limit_s", ""))
-    environment[ENDS_AT] = str(_boot_s() + time_left(told["time_limit_s"]))
+    ends_at = _boot_s() + time_left(told["time_limit_s"])
+    environment[ENDS_AT] = str(ends_at)
     if not told["gpus"]:
         # Many engines leave every GPU of a host visible to jobs that asked for none.
-        environment["CUDA_VISIBLE_DEVICES"] = ""
+        environment[_VISIBLE] = ""
     with subprocess.Popen(
         [*command, *told["words"]],
         env=environment,
@@ -89,7 +105,7 @@ def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        return _wait(process, stop_file)
+        return _wait(process, stop_file, ends_at)
 
 
 def _new_folder() -> str:
@@ -115,14 +131,15 @@ def _end_with_us() -> None:
     _prctl(_PARENT_ENDS, signal.SIGTERM)
 
 
-def _wait(process: "subprocess.Popen[bytes]", stop_file: str) -> int:
-    """Wait for the worker; end it when its broker says so.
+def _wait(process: "subprocess.Popen[bytes]", stop_file: str, ends_at: float) -> int:
+    """Wait for the worker; end it when its broker says so, or its time is over.
 
-    An engine that has lost or forgotten this job cannot end it any more. Nothing tells
-    of a new file on the disk of another host, so it is looked for.
+    An engine that has lost or forgotten this job cannot end it any more, and some keep
+    no time limit. Nothing tells of a new file on the disk of another host, so it is
+    looked for.
     """
     while not _wait_for([process.pid], _LOOK_S):
-        if os.path.exists(stop_file):
+        if _boot_s() >= ends_at or os.path.exists(stop_file):
             process.terminate()
     return process.wait()
 
@@ -184,9 +201,17 @@ def _allotted(told: dict[str, Any]) -> str:
     Slurm says it. Of other engines it is what they were asked for.
     """
     cores = os.environ.get("SLURM_CPUS_ON_NODE", told["cpus"])
-    memory = os.environ.get("SLURM_MEM_PER_NODE", told["memory_mib"] or "")
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") if told["gpus"] else ""
+    memory = _slurm_memory(str(cores)) or told["memory_mib"] or ""
+    gpus = os.environ[_VISIBLE] if told["gpus"] else ""
     return f"{cores},{memory},{gpus}"
+
+
+def _slurm_memory(cores: str) -> str:
+    """Return how many MiB Slurm says, for the node or for each core; "": neither."""
+    each = os.environ.get("SLURM_MEM_PER_CPU", "")
+    known = each.isdecimal() and cores.isdecimal()
+    of_cores = str(int(each) * int(cores)) if known else ""
+    return os.environ.get("SLURM_MEM_PER_NODE", of_cores)
 
 
 def time_left(limit_s: float) -> float:

@@ -35,9 +35,12 @@ class PilotFolders:
         self._noted = self._read()
 
     def note(self, pool: Pool) -> None:
-        """Remember the folder of a pool; raises GrassError if that is impossible."""
+        """Remember the folder of a pool; raises GrassError if that is impossible.
+
+        Behind a prefix it is one of another host, with the same path as one of this.
+        """
         folder = str(folder_of(pool))
-        if pool.folder and folder not in self._noted:
+        if pool.folder and not pool.submit_prefix and folder not in self._noted:
             replace_private(str(self._path), json.dumps([*self._noted, folder]))
             self._noted.append(folder)
 

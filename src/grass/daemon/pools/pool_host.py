@@ -32,6 +32,8 @@ from grass.model.times import rfc3339
 MOST_KEPT, MOST_SHOWN = 50, 10
 """Of how many pilots of a pool the output is kept, and of how many it is shown."""
 LOG_BYTES = 4096
+MARK_DIGITS = 24
+"""How long a mark is, as `pool_workers` makes them."""
 _WRITE = (
     'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
     "sh",
@@ -187,7 +189,8 @@ def _logs_here(pool: Pool) -> dict[str, str]:
 
 def _logs(pool: Pool) -> list[Path]:
     """Return the files that pilots of a pool print into, the last one last."""
-    pattern = f"{glob.escape(pool.name)}.*.out"
+    # A name may have dots, and a mark has none: `a.*.out` would be those of `a.b`, too.
+    pattern = f"{glob.escape(pool.name)}.{'[0-9a-f]' * MARK_DIGITS}.out"
     times = ((path.stat().st_mtime, path) for path in folder_of(pool).glob(pattern))
     return [path for _, path in sorted(times)]
 

@@ -188,7 +188,8 @@ def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
     if worker is None:
         return NotFound(
             f"the output of job {job} is on a worker that was forgotten",
-            f"`grass show {job}` names it",
+            f"`grass show {job}` names it; if its pool is behind a submit_prefix, the"
+            f" output is on the cluster: {attempt.output}",
         )
     return Unreachable(absence(worker), f"the output of job {job} is there")
 
