@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -86,9 +87,14 @@ def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
     )
 
 
+@pytest.mark.parametrize(
+    ("allotted", "cores"), [("", len(os.sched_getaffinity(0))), ("3,,0", 3)]
+)
 def test_gpus_that_have_come_are_told_to_the_broker(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, allotted: str, cores: int
 ) -> None:
+    """A worker that an engine has started tells of no more than it was given."""
+
     class Monitor(GpuMonitor):
         """A monitor that has found what it is told."""
 
@@ -106,8 +112,10 @@ def test_gpus_that_have_come_are_told_to_the_broker(
         monkeypatch.setattr(agent, "open_keeper", no_keeper)
         link, monitor = SilentLink(), Monitor()
         monkeypatch.setattr(link, "send", told.append)
+        core = ready().core
+        core.around = core.around._replace(allotted=allotted)
         worker = WorkerAgent(
-            ready().core,
+            core,
             cast("Link[Any, Any]", link),
             str(tmp_path),
             str(tmp_path),
@@ -123,3 +131,4 @@ def test_gpus_that_have_come_are_told_to_the_broker(
     [*_, hello] = [one for one in told if isinstance(one, Hello)]
     assert hello.found["gpu"]["0"].details["name"] == "H200"
     assert hello.found["vram"]["0"].amount == 80 * WHOLE
+    assert len(hello.found["cpu"]) == cores

@@ -111,6 +111,7 @@ def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
         shell=shell(),
         environment=_job_environment(),
         of_engine=_of_engine(),
+        allotted=os.environ.get(ALLOTTED, ""),
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
         gpus=found.get("gpu", {}),

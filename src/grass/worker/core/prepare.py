@@ -63,6 +63,8 @@ class Surroundings(NamedTuple):
     """How many bytes of fetched ones stay; None: they are the broker's own."""
     of_engine: Mapping[str, str] = {}
     """What the engine that started this worker says of its job there."""
+    allotted: str = ""
+    """What that engine has given of this host, as `allotted_units` reads it."""
     python: str = "python3"
     """The interpreter that runs functions for other machines."""
     tells_results: bool = True

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from grass.devices.gpu_monitor import GpuMonitor
-from grass.devices.probe import found_units
+from grass.devices.probe import allotted_units, found_units
 from grass.event_log import EventLog
 from grass.keeper.codec import name_of
 from grass.keeper.crash_points import crash_point
@@ -301,7 +301,8 @@ class WorkerAgent:
         """Tell the broker that GPUs have come, gone or been divided."""
         assert self._gpus is not None
         self._set_time()
-        found = found_units(self._gpus.units(), self._gpus.topology())
+        whole = found_units(self._gpus.units(), self._gpus.topology())
+        found = allotted_units(whole, self._core.around.allotted)
         self._offer(gpus=found.get("gpu", {}), gpu_memory=gpu_memory(found))
         self._core.units_found(found)
         self._flush()
