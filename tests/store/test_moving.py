@@ -12,6 +12,7 @@ import pytest
 from tests.store.filling import dump, fill
 from tests.support.brokers_key import FixedKey
 from tests.support.building import a_job
+from tests.support.patience import until
 
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.store import Changes
@@ -147,6 +148,40 @@ def test_a_leader_of_before_writes_nothing_beside_a_move_nor_after_it(
         assert outcome_of_commit(hung, epoch) == "LeadLost"
     with closing(SqliteStore(back)) as moved:
         assert not moved.details([999])
+
+
+def test_a_standby_that_slept_cannot_lead_a_database_that_was_moved(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    with in_postgres(database) as shared, in_postgres(database) as slept:
+        to_postgres(filled, shared, go_on)
+        refusals: list[str] = []
+        asking = Thread(target=lambda: refusals.append(refusal_of_lead(slept)))
+
+        def ask_meanwhile(step: str) -> None:
+            if step == "compared":
+                asking.start()
+                until(lambda: waits_for_the_lead(shared), "it waits for the move")
+
+        to_sqlite(shared, back, ask_meanwhile)
+        asking.join()
+        assert refusals == [refusal_of_lead(slept)]
+        assert "was moved to" in refusals[0]
+        with pytest.raises(NoDatabase, match="was moved to"):
+            slept.load(0)
+
+
+def waits_for_the_lead(store: PostgresStore) -> bool:
+    waiting = "SELECT 1 FROM pg_locks WHERE relation = 'lead'::regclass AND NOT granted"
+    return store._writer.execute(waiting).fetchone() is not None
+
+
+def refusal_of_lead(store: PostgresStore) -> str:
+    with pytest.raises(NoDatabase) as refused:
+        store.take_lease("b2", "h:2", 60)
+    return refused.value.message
 
 
 def outcome_of_commit(store: PostgresStore, epoch: int) -> str:

@@ -15,6 +15,7 @@ from grass.store.bodies import from_json, json_text
 from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection, connect
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
+from grass.store.postgres.migrating import refuse_moved
 from grass.store.sql.dialect import Dialect
 
 T = TypeVar("T")
@@ -45,7 +46,11 @@ class Leading:
                 db.execute(self._sql["end_left_commits"], (holder,))
                 taken = (holder, address, term_s, holder)
                 db.execute(self._sql["take_lead"], taken)
-            return self._read(db)
+            lease = self._read(db)
+            if not lease.holder:
+                # Nobody leads, and it was not given to us.
+                refuse_moved(db, self._address)
+            return lease
 
         lease = self._run(take)
         if lease.holder == holder:

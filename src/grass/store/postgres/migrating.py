@@ -26,7 +26,7 @@ def migrate(db: PostgresConnection, address: DatabaseAddress) -> None:
         version = schema_version(db)
         _refuse_newer(version, address)
         if version:
-            _refuse_moved(db, address)
+            refuse_moved(db, address)
         if version < SCHEMA_VERSION:
             _refuse_replica(db, address)
             _apply(db, version)
@@ -74,7 +74,8 @@ def _refuse_newer(version: int, address: DatabaseAddress) -> None:
         )
 
 
-def _refuse_moved(db: PostgresConnection, address: DatabaseAddress) -> None:
+def refuse_moved(db: PostgresConnection, address: DatabaseAddress) -> None:
+    """Refuse a database whose queue is elsewhere by now."""
     moved = db.execute("SELECT value FROM meta WHERE key = 'moved'").fetchone()
     if moved is not None:
         raise NoDatabase(
