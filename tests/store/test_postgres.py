@@ -184,6 +184,29 @@ def test_a_lost_connection_fails_one_commit_and_the_next_one_works(
     assert store.blobs.size("0" * 64) is None
 
 
+def test_sessions_of_threads_that_ended_are_closed(store: PostgresStore) -> None:
+    counted = (
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND backend_type = 'client backend'"
+    )
+
+    def sessions() -> int:
+        return int(store._writer.execute(counted).fetchone()[0])
+
+    def read_in_a_thread() -> None:
+        for read in (lambda: store.details([1]), lambda: store.blobs.size("0" * 64)):
+            thread = Thread(target=read)
+            thread.start()
+            thread.join()
+
+    read_in_a_thread()
+    before = sessions()
+    for _ in range(3):
+        read_in_a_thread()
+    # The server takes a moment to end a session.
+    until(sessions, "sessions of threads that ended are open", lambda n: n <= before, 5)
+
+
 def end_sessions(postgres: "PostgresServer") -> None:
     postgres.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
