@@ -25,7 +25,7 @@ from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 HOUR_S = 3600.0
 SUDDEN = (
     *("lose_write", "forget_write", "lose_reply", "restart", "begin_write"),
-    "yield_lead",
+    *("yield_lead", "set_database_back"),
 )
 PAUSES = (0.0, 0.3, 1.0, 3.0, 4.1, 5.1, 8.0)
 EVENTS = some.lists(
@@ -85,11 +85,15 @@ def test_somebody_leads_soon_after_all_faults_are_over(
 
 
 @pytest.mark.parametrize("fault", ["hangs", "cut"])
-def test_a_standby_leads_within_six_seconds_of_a_leader_that(fault: str) -> None:
+@pytest.mark.parametrize("set_back_s", [0.0, HOUR_S])
+def test_a_standby_leads_within_six_seconds_of_a_leader_that(
+    fault: str, set_back_s: float
+) -> None:
     database, brokers = cluster([0.0, HOUR_S])
     run(database, brokers, 3.0)
     (old,) = leaders(brokers)
     setattr(old, fault, True)
+    database.clock_s -= set_back_s
     began = database.now_s
     while old in leaders(brokers) or not list(leaders(brokers)):
         run(database, brokers, 0.1)
@@ -122,6 +126,13 @@ def leading() -> Leadership:
 def test_a_term_counts_from_the_request_and_is_trusted_for_less() -> None:
     one = leading()
     assert one.trusts(10.0 + TERM_S - MARGIN_S - 0.01)
+    assert not one.trusts(10.0 + TERM_S - MARGIN_S)
+
+
+def test_no_term_is_trusted_for_longer_than_one_lasts() -> None:
+    one = Leadership("me", 10.0)
+    one.step(10.0)
+    one.answered(1, mine(remaining_s=HOUR_S), 10.2)
     assert not one.trusts(10.0 + TERM_S - MARGIN_S)
 
 

@@ -160,7 +160,7 @@ class Leadership:
             return [self._step_down(f"{_name(lease)} leads")] if self.leads else []
         if self.epoch and lease.epoch != self.epoch:
             return [self._step_down("the lead was taken again in our name")]
-        until_s = asked_s + lease.remaining_s - MARGIN_S
+        until_s = asked_s + min(lease.remaining_s, TERM_S) - MARGIN_S
         if self.epoch:
             self._trusted_s = max(self._trusted_s, until_s)
             return self.step(now_s)

@@ -44,6 +44,8 @@ class Leading:
                 renewed = db.execute(self._sql["renew_lead"], values).rowcount
             if not renewed:
                 db.execute(self._sql["end_left_commits"], (holder,))
+                if term_s:
+                    db.execute(self._sql["cut_term"], (term_s,))
                 taken = (holder, address, term_s, holder)
                 db.execute(self._sql["take_lead"], taken)
             lease = self._read(db)

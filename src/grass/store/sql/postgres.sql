@@ -109,6 +109,12 @@ UPDATE lead SET
 WHERE (holder = ? OR ends_at <= clock_timestamp())
 AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'moved');
 
+-- The clock of another server, which has taken over, may be behind.
+
+-- name: cut_term
+UPDATE lead SET ends_at = clock_timestamp() + $1 * INTERVAL '1 second'
+WHERE ends_at > clock_timestamp() + $1 * INTERVAL '1 second';
+
 -- A broker that hangs in the middle of a commit keeps its locks: its pipeline is not idle,
 -- and its kernel acknowledges. Only what has waited for such a client is ended.
 
