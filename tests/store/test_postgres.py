@@ -13,7 +13,7 @@ from tests.support.brokers_key import FixedKey
 from tests.support.building import a_job, a_spec
 from tests.support.patience import until
 
-from grass.errors import NoDatabase, StorageError
+from grass.errors import LeadLost, NoDatabase, StorageError
 from grass.store import Changes, Event
 from grass.store.sqlite.dialect import SqliteDialect
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -26,7 +26,7 @@ pytest.importorskip("psycopg")
 
 import psycopg
 
-from grass.store.postgres import connections, migrating
+from grass.store.postgres import connections, leading, migrating
 from grass.store.postgres.address import address_of
 from grass.store.postgres.dialect import PostgresDialect
 from grass.store.postgres.postgres_store import PostgresStore
@@ -125,6 +125,27 @@ def test_a_migration_that_fails_leaves_nothing(
         with pytest.raises(StorageError, match="nowhere"):
             PostgresStore(address_of(empty), FixedKey())
     PostgresStore(address_of(empty), FixedKey()).close()
+
+
+def test_a_migration_ends_the_lead_of_an_older_broker_for_good(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = [*migrations("postgres"), (2, "CREATE TABLE later (id BIGINT)")]
+    epoch = store.take_lease("old", "h1", 60.0).epoch
+    with monkeypatch.context() as patched:
+        patched.setattr(migrating, "migrations", lambda _dialect: newer)
+        for module in (migrating, leading):
+            patched.setattr(module, "SCHEMA_VERSION", 2)
+        with closing(PostgresStore(store.address, FixedKey())) as migrated:
+            # It may speak until its term is over, and writes nothing more.
+            assert migrated.take_lease("new", "h2", 60.0).holder == "old"
+    with pytest.raises(LeadLost):
+        store.commit(Changes(meta={"last_job": "7"}), epoch)
+    for asks_with in (epoch, 0):
+        with pytest.raises(NoDatabase, match="written by a newer grass"):
+            store.take_lease("old", "h1", 60.0, asks_with)
+    with pytest.raises(NoDatabase, match="written by a newer grass"):
+        store.load(0)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from grass.store.postgres.connections import (
 from grass.store.postgres.dialect import PostgresDialect
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
 from grass.store.postgres.leading import Leading
-from grass.store.postgres.migrating import migrate, refuse_moved, unlocked
+from grass.store.postgres.migrating import migrate, unlocked, usable_version
 from grass.store.postgres.sealing import BrokersKey
 from grass.store.sql import job_filters, loading
 from grass.store.sql.dialect import Connection
@@ -177,7 +177,7 @@ class PostgresStore(SqlReads):
         """Wait for a commit whose outcome is not known, and clear up, if we lead."""
         db.execute("BEGIN")
         current, _, _ = db.execute(self._sql["begin_writing"]).fetchone()
-        refuse_moved(db, self.address)
+        usable_version(db, self.address)
         if current == self._leading.epoch:
             try:
                 loading.discard_incomplete(db, self._sql, calls_since)

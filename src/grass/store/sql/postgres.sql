@@ -107,7 +107,10 @@ UPDATE lead SET
     epoch = epoch + 1, holder = ?, address = ?, taken_at = clock_timestamp(),
     ends_at = clock_timestamp() + ? * INTERVAL '1 second'
 WHERE (holder = ? OR ends_at <= clock_timestamp())
-AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'moved');
+AND NOT EXISTS (
+    SELECT 1 FROM meta
+    WHERE CASE key WHEN 'schema' THEN CAST(value AS BIGINT) > ? ELSE key = 'moved' END
+);
 
 -- The clock of another server, which has taken over, may be behind.
 
