@@ -1,6 +1,7 @@
 """A store that is moved has every row afterwards, or nothing has changed."""
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -190,6 +191,58 @@ def outcome_of_commit(store: PostgresStore, epoch: int) -> str:
     except StorageError as error:
         return type(error).__name__
     return "written"
+
+
+def test_the_name_of_a_file_is_on_the_disk_before_the_move_counts(
+    filled: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    moved: list[bool] = []
+    with in_postgres(database) as shared:
+        to_postgres(filled, shared, go_on)
+
+        def sync(descriptor: int) -> None:
+            if back.exists() and os.path.sameopenfile(descriptor, folder):
+                asked = "SELECT 1 FROM meta WHERE key = 'moved'"
+                moved.append(shared._writer.execute(asked).fetchone() is not None)
+            real_sync(descriptor)
+
+        real_sync, folder = os.fsync, os.open(back.parent, os.O_RDONLY)
+        monkeypatch.setattr(os, "fsync", sync)
+        to_sqlite(shared, back, go_on)
+        os.close(folder)
+    assert moved == [False]
+
+
+@pytest.mark.parametrize("step", ["blobs", "renamed"])
+def test_a_database_that_goes_away_while_it_is_moved_is_one_line(
+    filled: Path, database: str, tmp_path: Path, step: str
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+
+    def lose(reached: str) -> None:
+        if reached == step:
+            shared._writer.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+    with in_postgres(database) as shared:
+        to_postgres(filled, shared, go_on)
+        with pytest.raises(NoDatabase, match="does not answer"):
+            to_sqlite(shared, back, lose)
+
+
+def test_a_row_that_cannot_be_read_is_one_line(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    with in_postgres(database) as shared:
+        to_postgres(filled, shared, go_on)
+        shared._writer.execute("UPDATE envs SET body = 'sealed-1:AAAA'")
+        with pytest.raises(StorageError, match="was not sealed for this row"):
+            to_sqlite(shared, tmp_path / "back.db", go_on)
 
 
 def test_who_starts_while_a_database_is_moved_is_refused(database: str) -> None:
