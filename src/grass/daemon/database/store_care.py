@@ -29,6 +29,7 @@ from grass.store.sqlite.sqlite_store import SqliteStore
 if TYPE_CHECKING:
     from grass.store.postgres.postgres_store import PostgresStore
 
+
 def move(home: Home, source: str, target: str) -> dict[str, int]:
     """Move the state to another database; return the rows of each table."""
     if (source == SQLITE) == (target == SQLITE):
