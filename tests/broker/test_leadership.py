@@ -1,5 +1,7 @@
 """Never two leaders: whatever hangs, is lost or late, and however clocks are set."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -234,6 +236,23 @@ def test_the_reply_to_what_was_asked_before_it_yielded_changes_nothing() -> None
     assert one.step(11.0) == [AskForLease(2, 1)]
     one.yield_lead(11.1)
     assert not one.answered(2, mine(), 11.2)
+    assert not one.leads
+
+
+def test_a_broker_that_leaves_never_asks_again() -> None:
+    one = leading()
+    assert one.leave("the daemon stops") == [StepDown("the daemon stops")]
+    assert not one.trusts(10.5)
+    assert not one.step(10.5 + HOUR_S)
+    assert one.wake_at() == math.inf
+    assert not one.leave("the daemon stops")
+
+
+def test_what_a_broker_that_leaves_has_asked_for_before_is_not_taken() -> None:
+    one = Leadership("me", 0.0)
+    one.step(0.0)
+    assert not one.leave("the daemon stops")
+    assert not one.answered(1, mine(), 0.1)
     assert not one.leads
 
 
