@@ -113,14 +113,22 @@ def check_store(text: str) -> str:
         raise UsageError(
             f"{shown} is not a database that grass can use", KINDS["store"][1]
         )
-    place, _, options = rest.partition("?")
-    user = place.partition("/")[0].rpartition("@")[0]
-    if ":" in user or "password=" in options:
-        raise UsageError(
-            "the store's URL has a password in it, which others could read",
-            "leave it out, and put it into ~/.pgpass or the file that PGPASSFILE names",
-        )
+    place = rest.partition("/")[0].partition("?")[0]
+    others = rest.removeprefix(place)
+    user = place.rpartition("@")[0]
+    # A password may have `/` and `?` in it: then it ends further on, at the `@`.
+    if ":" in user or "@" in others or "password=" in others:
+        raise password_given()
     return text
+
+
+def password_given() -> UsageError:
+    """Return the error for a store's URL that others must not read."""
+    return UsageError(
+        "the store's URL has a password in it, which others could read",
+        "leave it out, and put it into ~/.pgpass or the file that PGPASSFILE names;"
+        " an @ in a name is written as %40",
+    )
 
 
 def _command(value: object, _name: str) -> NotifyCommand:

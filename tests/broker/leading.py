@@ -28,14 +28,17 @@ class Database:
 
     def __init__(self) -> None:
         self.now_s = 0.0
+        self.clock_s = 0.0
+        """How far its clock is ahead of the time that passes."""
         self.lead = MemoryLead()
         self.number = 0
         self.reachable = True
 
     def take(self, holder: str, epoch: int, term_s: float = TERM_S) -> Lease:
-        ends_s = self.now_s + term_s
+        now_s = self.now_s + self.clock_s
+        ends_s = now_s + term_s
         return self.lead.take(
-            holder, f"{holder}:7500", epoch, ends_s=ends_s, now_s=self.now_s
+            holder, f"{holder}:7500", epoch, ends_s=ends_s, now_s=now_s
         )
 
     def write(self, number: int, epoch: int) -> None:
@@ -161,6 +164,10 @@ class Broker:
         """See that other machines reach a standby alone."""
         if not self.hangs:
             self.act(self.leadership.yield_lead(self.now_s))
+
+    def set_database_back(self) -> None:
+        """See a database whose clock is behind in the place of the one before."""
+        self.database.clock_s -= 3600.0
 
     def restart(self) -> None:
         """Be killed, and start again with the same name."""

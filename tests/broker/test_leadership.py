@@ -1,5 +1,7 @@
 """Never two leaders: whatever hangs, is lost or late, and however clocks are set."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -25,7 +27,7 @@ from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 HOUR_S = 3600.0
 SUDDEN = (
     *("lose_write", "forget_write", "lose_reply", "restart", "begin_write"),
-    "yield_lead",
+    *("yield_lead", "set_database_back"),
 )
 PAUSES = (0.0, 0.3, 1.0, 3.0, 4.1, 5.1, 8.0)
 EVENTS = some.lists(
@@ -85,11 +87,15 @@ def test_somebody_leads_soon_after_all_faults_are_over(
 
 
 @pytest.mark.parametrize("fault", ["hangs", "cut"])
-def test_a_standby_leads_within_six_seconds_of_a_leader_that(fault: str) -> None:
+@pytest.mark.parametrize("set_back_s", [0.0, HOUR_S])
+def test_a_standby_leads_within_six_seconds_of_a_leader_that(
+    fault: str, set_back_s: float
+) -> None:
     database, brokers = cluster([0.0, HOUR_S])
     run(database, brokers, 3.0)
     (old,) = leaders(brokers)
     setattr(old, fault, True)
+    database.clock_s -= set_back_s
     began = database.now_s
     while old in leaders(brokers) or not list(leaders(brokers)):
         run(database, brokers, 0.1)
@@ -122,6 +128,13 @@ def leading() -> Leadership:
 def test_a_term_counts_from_the_request_and_is_trusted_for_less() -> None:
     one = leading()
     assert one.trusts(10.0 + TERM_S - MARGIN_S - 0.01)
+    assert not one.trusts(10.0 + TERM_S - MARGIN_S)
+
+
+def test_no_term_is_trusted_for_longer_than_one_lasts() -> None:
+    one = Leadership("me", 10.0)
+    one.step(10.0)
+    one.answered(1, mine(remaining_s=HOUR_S), 10.2)
     assert not one.trusts(10.0 + TERM_S - MARGIN_S)
 
 
@@ -223,6 +236,23 @@ def test_the_reply_to_what_was_asked_before_it_yielded_changes_nothing() -> None
     assert one.step(11.0) == [AskForLease(2, 1)]
     one.yield_lead(11.1)
     assert not one.answered(2, mine(), 11.2)
+    assert not one.leads
+
+
+def test_a_broker_that_leaves_never_asks_again() -> None:
+    one = leading()
+    assert one.leave("the daemon stops") == [StepDown("the daemon stops")]
+    assert not one.trusts(10.5)
+    assert not one.step(10.5 + HOUR_S)
+    assert one.wake_at() == math.inf
+    assert not one.leave("the daemon stops")
+
+
+def test_what_a_broker_that_leaves_has_asked_for_before_is_not_taken() -> None:
+    one = Leadership("me", 0.0)
+    one.step(0.0)
+    assert not one.leave("the daemon stops")
+    assert not one.answered(1, mine(), 0.1)
     assert not one.leads
 
 

@@ -174,6 +174,8 @@ def test_values_are_listed_as_they_were_written(file: Path) -> None:
         ("[store]\nurl = 'u:pw@h'", 2, "this is not a database", '"sqlite"'),
         ("[store]\nurl = 'postgresql://u:pw@h/d'", 2, "has a password", "~/.pgpass"),
         ("[store]\nurl = 'postgres://h/d?password=pw'", 2, "has a password", "PGPASS"),
+        ("[store]\nurl = 'postgresql://u:p?w@h/d'", 2, "has a password", "~/.pgpass"),
+        ("[store]\nurl = 'postgresql://u:p/w@h/d'", 2, "has a password", "as %40"),
         ("[notify]\non_fail = []", 2, "`[]` is not a command", "shell line"),
         ("[notify]\non_fail = ['a', 1]", 2, "is not a command", "shell line"),
         ("[notify]\non_finish = ' '", 2, "is not a command", "shell line"),

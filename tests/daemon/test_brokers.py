@@ -207,6 +207,24 @@ def test_the_brokers_key_is_given_to_a_code_for_brokers_only(
     assert key.read_bytes() == (first.folder / "broker.key").read_bytes()
 
 
+def test_a_home_with_a_queue_does_not_stand_by_and_stays_as_it_is(
+    brokers: Brokers, machine: Machine
+) -> None:
+    first, second, _ = brokers
+    busy = machine("busy")
+    busy.ok("enqueue", "--hold", "--", "true")
+    line = new_line(first, "--role", "broker")
+    refused = busy.run("join", "--standby", *LOOPBACK, line)
+    assert refused.returncode == 5
+    assert "GRASS_HOME" in refused.stderr
+    assert [one["id"] for one in busy.document()["jobs"]] == [1]
+    assert not (busy.folder / "broker.key").exists()
+    bad = machine("third").run("join", "--standby", "--store", "mysql://h", line)
+    assert bad.returncode == 3
+    # Neither has used up the code, and a standby may join again.
+    second.ok("join", "--standby", *LOOPBACK, line)
+
+
 def test_bytes_of_a_task_do_not_die_with_the_disk_of_the_leader(
     brokers: Brokers,
 ) -> None:

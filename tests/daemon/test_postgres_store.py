@@ -179,6 +179,8 @@ def test_a_full_disk_of_the_server_is_told_and_loses_nothing(
     ("url", "said"),
     [
         (f"postgresql://me:{SECRET}@h/grass", "has a password in it"),
+        (f"postgresql://me:a?{SECRET}@h/grass", "has a password in it"),
+        (f"postgresql://me:a/{SECRET}@h/grass", "has a password in it"),
         ("postgresql://me@127.0.0.1:1/grass", "cannot be opened"),
         ("postgresql://me@127.0.0.1:x/grass", "invalid integer value"),
         (f"mysql://me:{SECRET}@h/d", "is not a database"),

@@ -51,7 +51,15 @@ def test_a_move_that_is_killed_leaves_the_old_database_as_it_was(
         assert killed.returncode == -signal.SIGKILL
         assert "1 jobs" in home.ok("store", "check")
         assert file.exists()
-    home.ok("store", "move", "sqlite", database)
+    killed = home.run("store", "move", "sqlite", database, env=killed_at("put-away"))
+    assert killed.returncode == -signal.SIGKILL
+    # Which database it is now was not written down.
+    refused = home.run("start")
+    assert refused.returncode == 1
+    assert "grass.db.moved" in refused.stderr
+    assert "--store URL" in refused.stderr
+    home.ok("start", "--store", database)
+    home.ok("stop")
     for step in ("events", "compared", "renamed"):
         killed = home.run("store", "move", database, "sqlite", env=killed_at(step))
         assert killed.returncode == -signal.SIGKILL

@@ -27,6 +27,8 @@ class MemoryLead(msgspec.Struct):
         """Take or renew the lead, if nobody else has it."""
         own = holder == self.holder
         if not own and now_s < self.ends_s:
+            if ends_s > now_s:
+                self.ends_s = min(self.ends_s, ends_s)
             return self.at(now_s)
         if not own or epoch != self.epoch:
             self.epoch, self.taken_s = self.epoch + 1, now_s

@@ -79,6 +79,19 @@ def test_a_term_of_0_gives_the_lead_up(shared: Store) -> None:
     assert shared.take_lease("b", "h2", TERM_S).holder == "b"
 
 
+def test_a_term_that_ends_later_than_one_can_last_is_cut_to_one(
+    shared: Store,
+) -> None:
+    # As if the clock of the database had gone back.
+    shared.take_lease("a", "h1", 3600.0)
+    assert shared.take_lease("b", "h2", 0.0).remaining_s > TERM_S
+    waits = shared.take_lease("b", "h2", SHORT_S)
+    assert (waits.holder, waits.epoch) == ("a", 1)
+    assert waits.remaining_s <= SHORT_S
+    sleep(SHORT_S * 2)
+    assert shared.take_lease("b", "h2", TERM_S).holder == "b"
+
+
 def test_a_broker_that_forgot_its_epoch_gets_the_next_one_at_once(
     shared: Store,
 ) -> None:

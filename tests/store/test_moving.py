@@ -1,6 +1,7 @@
 """A store that is moved has every row afterwards, or nothing has changed."""
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 from tests.store.filling import dump, fill
 from tests.support.brokers_key import FixedKey
 from tests.support.building import a_job
+from tests.support.patience import until
 
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.store import Changes
@@ -149,12 +151,98 @@ def test_a_leader_of_before_writes_nothing_beside_a_move_nor_after_it(
         assert not moved.details([999])
 
 
+def test_a_standby_that_slept_cannot_lead_a_database_that_was_moved(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    with in_postgres(database) as shared, in_postgres(database) as slept:
+        to_postgres(filled, shared, go_on)
+        refusals: list[str] = []
+        asking = Thread(target=lambda: refusals.append(refusal_of_lead(slept)))
+
+        def ask_meanwhile(step: str) -> None:
+            if step == "compared":
+                asking.start()
+                until(lambda: waits_for_the_lead(shared), "it waits for the move")
+
+        to_sqlite(shared, back, ask_meanwhile)
+        asking.join()
+        assert refusals == [refusal_of_lead(slept)]
+        assert "was moved to" in refusals[0]
+        with pytest.raises(NoDatabase, match="was moved to"):
+            slept.load(0)
+
+
+def waits_for_the_lead(store: PostgresStore) -> bool:
+    waiting = "SELECT 1 FROM pg_locks WHERE relation = 'lead'::regclass AND NOT granted"
+    return store._writer.execute(waiting).fetchone() is not None
+
+
+def refusal_of_lead(store: PostgresStore) -> str:
+    with pytest.raises(NoDatabase) as refused:
+        store.take_lease("b2", "h:2", 60)
+    return refused.value.message
+
+
 def outcome_of_commit(store: PostgresStore, epoch: int) -> str:
     try:
         store.commit(Changes(jobs={999: a_job(999)}), epoch)
     except StorageError as error:
         return type(error).__name__
     return "written"
+
+
+def test_the_name_of_a_file_is_on_the_disk_before_the_move_counts(
+    filled: Path, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+    moved: list[bool] = []
+    with in_postgres(database) as shared:
+        to_postgres(filled, shared, go_on)
+
+        def sync(descriptor: int) -> None:
+            if back.exists() and os.path.sameopenfile(descriptor, folder):
+                asked = "SELECT 1 FROM meta WHERE key = 'moved'"
+                moved.append(shared._writer.execute(asked).fetchone() is not None)
+            real_sync(descriptor)
+
+        real_sync, folder = os.fsync, os.open(back.parent, os.O_RDONLY)
+        monkeypatch.setattr(os, "fsync", sync)
+        to_sqlite(shared, back, go_on)
+        os.close(folder)
+    assert moved == [False]
+
+
+@pytest.mark.parametrize("step", ["blobs", "renamed"])
+def test_a_database_that_goes_away_while_it_is_moved_is_one_line(
+    filled: Path, database: str, tmp_path: Path, step: str
+) -> None:
+    back = tmp_path / "back" / "grass.db"
+    back.parent.mkdir()
+
+    def lose(reached: str) -> None:
+        if reached == step:
+            shared._writer.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+    with in_postgres(database) as shared:
+        to_postgres(filled, shared, go_on)
+        with pytest.raises(NoDatabase, match="does not answer"):
+            to_sqlite(shared, back, lose)
+
+
+def test_a_row_that_cannot_be_read_is_one_line(
+    filled: Path, database: str, tmp_path: Path
+) -> None:
+    with in_postgres(database) as shared:
+        to_postgres(filled, shared, go_on)
+        shared._writer.execute("UPDATE envs SET body = 'sealed-1:AAAA'")
+        with pytest.raises(StorageError, match="was not sealed for this row"):
+            to_sqlite(shared, tmp_path / "back.db", go_on)
 
 
 def test_who_starts_while_a_database_is_moved_is_refused(database: str) -> None:

@@ -13,7 +13,7 @@ from tests.support.brokers_key import FixedKey
 from tests.support.building import a_job, a_spec
 from tests.support.patience import until
 
-from grass.errors import NoDatabase, StorageError
+from grass.errors import LeadLost, NoDatabase, StorageError
 from grass.store import Changes, Event
 from grass.store.sqlite.dialect import SqliteDialect
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -26,7 +26,7 @@ pytest.importorskip("psycopg")
 
 import psycopg
 
-from grass.store.postgres import connections, migrating
+from grass.store.postgres import connections, leading, migrating
 from grass.store.postgres.address import address_of
 from grass.store.postgres.dialect import PostgresDialect
 from grass.store.postgres.postgres_store import PostgresStore
@@ -127,6 +127,27 @@ def test_a_migration_that_fails_leaves_nothing(
     PostgresStore(address_of(empty), FixedKey()).close()
 
 
+def test_a_migration_ends_the_lead_of_an_older_broker_for_good(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = [*migrations("postgres"), (2, "CREATE TABLE later (id BIGINT)")]
+    epoch = store.take_lease("old", "h1", 60.0).epoch
+    with monkeypatch.context() as patched:
+        patched.setattr(migrating, "migrations", lambda _dialect: newer)
+        for module in (migrating, leading):
+            patched.setattr(module, "SCHEMA_VERSION", 2)
+        with closing(PostgresStore(store.address, FixedKey())) as migrated:
+            # It may speak until its term is over, and writes nothing more.
+            assert migrated.take_lease("new", "h2", 60.0).holder == "old"
+    with pytest.raises(LeadLost):
+        store.commit(Changes(meta={"last_job": "7"}), epoch)
+    for asks_with in (epoch, 0):
+        with pytest.raises(NoDatabase, match="written by a newer grass"):
+            store.take_lease("old", "h1", 60.0, asks_with)
+    with pytest.raises(NoDatabase, match="written by a newer grass"):
+        store.load(0)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -135,6 +156,9 @@ def test_a_migration_that_fails_leaves_nothing(
         f"postgresql://me:{SECRET}@[::1/grass",
         f"postgresql://me:{SECRET}@nowhere.invalid/grass?connect_timeout=2",
         f"postgresql://me@127.0.0.1:1/grass?password={SECRET}",
+        f"postgresql://me@127.0.0.1:1/grass?pass%77ord={SECRET}",
+        f"postgresql://me:a?{SECRET}@127.0.0.1:1/grass",
+        f"postgresql://me:a/{SECRET}@127.0.0.1:1/grass",
         f"postgresql//me:{SECRET}@127.0.0.1/grass",
         f"mysql://me:{SECRET}@127.0.0.1/grass",
     ],
@@ -179,6 +203,29 @@ def test_a_lost_connection_fails_one_commit_and_the_next_one_works(
             store.details([1])
     assert len(store.details([1, 2])) == 2
     assert store.blobs.size("0" * 64) is None
+
+
+def test_sessions_of_threads_that_ended_are_closed(store: PostgresStore) -> None:
+    counted = (
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND backend_type = 'client backend'"
+    )
+
+    def sessions() -> int:
+        return int(store._writer.execute(counted).fetchone()[0])
+
+    def read_in_a_thread() -> None:
+        for read in (lambda: store.details([1]), lambda: store.blobs.size("0" * 64)):
+            thread = Thread(target=read)
+            thread.start()
+            thread.join()
+
+    read_in_a_thread()
+    before = sessions()
+    for _ in range(3):
+        read_in_a_thread()
+    # The server takes a moment to end a session.
+    until(sessions, "sessions of threads that ended are open", lambda n: n <= before, 5)
 
 
 def end_sessions(postgres: "PostgresServer") -> None:

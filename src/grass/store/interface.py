@@ -221,9 +221,11 @@ class Store(Protocol):
         current one the term begins anew. Otherwise the lead is taken, with the next
         epoch, if the term has ended or the lead is the holder's own: a broker that was
         restarted, or does not know what came of a commit, need not wait for itself. A
-        term of 0 gives the lead up. Clock and comparison are the database's, in one
-        statement. Taking waits for commits of the epoch before; renewing waits for
-        none, as a long one must not cost the lead. Called from any thread.
+        term of 0 gives the lead up. An end that is further away than a term, as the
+        clock went back, is put at one term from now. Clock and comparison are the
+        database's, in one statement. Taking waits for commits of the epoch before;
+        renewing waits for none, as a long one must not cost the lead. Called from any
+        thread.
         """
 
     def lease(self) -> Lease:

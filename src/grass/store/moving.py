@@ -6,9 +6,10 @@ database as it is, and in the new one nothing. Blobs are copied first: those tha
 names do no harm. No broker can write to PostgreSQL meanwhile, nor one of before later.
 """
 
+import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +78,19 @@ class _Copying(NamedTuple):
     home_worker: str
 
 
+@contextmanager
+def _failing_in_one_line(path: Path, shared: PostgresStore) -> Iterator[None]:
+    """Raise errors of either database, and of a row in it, as those of a store."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise storage_error(error, shared.address) from error
+    except (sqlite3.Error, OSError) as error:
+        raise StorageError(f"{path} could not be used: {error}") from error
+    except CorruptRow as error:
+        raise StorageError(str(error), "look at it with `grass store check`") from error
+
+
 def to_postgres(
     path: Path, target: PostgresStore, reached: Reached, home_worker: str = ""
 ) -> Digests:
@@ -85,7 +99,7 @@ def to_postgres(
     Environments in a file came from the machine of `home_worker`, and do not say so.
     A target that has the same rows already is what an interrupted move has left behind.
     """
-    with closing(open_reader(path)) as source:
+    with _failing_in_one_line(path, target), closing(open_reader(path)) as source:
         columns = _columns(source)
         source.execute("BEGIN")
         wanted = {table: digest(source, table, columns[table]) for table in KEYS}
@@ -112,26 +126,23 @@ def _fill_postgres(
 ) -> None:
     columns, wanted, envs, last, home_worker = copying
     with closing(connect(target.address)) as db:
-        try:
-            begin_alone(db, target.address)
-            if not _is_empty(db):
-                raise _not_empty(target)
-            db.execute(
-                "DELETE FROM meta WHERE key IN ('cluster', 'last_job', 'paused')"
-            )
-            for table in KEYS:
-                rows = read_rows(source, table, columns[table])
-                written = map(envs.sealed, rows) if table == ENVS else rows
-                write_rows(db, table, columns[table], written)
-                reached(table)
-            db.execute("UPDATE journal SET last = ?", (last,))
-            db.execute(target.dialect["save_meta"], (HOME_WORKER, home_worker))
-            _compare(db, columns, wanted, envs.opened)
-            reached("compared")
-            db.execute("COMMIT")
-        except psycopg.Error as error:
-            raise storage_error(error, target.address) from error
-        db.execute("ANALYZE")
+        begin_alone(db, target.address)
+        if not _is_empty(db):
+            raise _not_empty(target)
+        db.execute("DELETE FROM meta WHERE key IN ('cluster', 'last_job', 'paused')")
+        for table in KEYS:
+            rows = read_rows(source, table, columns[table])
+            written = map(envs.sealed, rows) if table == ENVS else rows
+            write_rows(db, table, columns[table], written)
+            reached(table)
+        db.execute("UPDATE journal SET last = ?", (last,))
+        db.execute(target.dialect["save_meta"], (HOME_WORKER, home_worker))
+        _compare(db, columns, wanted, envs.opened)
+        reached("compared")
+        db.execute("COMMIT")
+        # It is moved by now; the server does this by itself later on.
+        with suppress(psycopg.Error):
+            db.execute("ANALYZE")
 
 
 def to_sqlite(source: PostgresStore, path: Path, reached: Reached) -> Digests:
@@ -140,21 +151,26 @@ def to_sqlite(source: PostgresStore, path: Path, reached: Reached) -> Digests:
     for end in ("", "-wal", "-shm"):
         Path(f"{draft}{end}").unlink(missing_ok=True)
     SqliteStore(draft).close()
-    with closing(connect(source.address)) as db:
-        try:
-            with closing(sqlite3.connect(draft, isolation_level=None)) as target:
-                wanted = _fill_sqlite(db, target, source, path, reached)
-        except psycopg.Error as error:
-            raise storage_error(error, source.address) from error
-        except sqlite3.Error as error:
-            raise StorageError(f"{draft} cannot be written: {error}") from error
+    with _failing_in_one_line(path, source), closing(connect(source.address)) as db:
+        with closing(sqlite3.connect(draft, isolation_level=None)) as target:
+            wanted = _fill_sqlite(db, target, source, path, reached)
         reached("compared")
         draft.rename(path)
+        _sync_folder(path.parent)
         reached("renamed")
         moved = "INSERT INTO meta (key, value) VALUES ('moved', ?)"
         db.execute(moved, (str(path),))
         db.execute("COMMIT")
     return wanted
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put a new name on the disk, before the old database does not count any more."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _fill_sqlite(

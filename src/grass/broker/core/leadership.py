@@ -18,6 +18,7 @@ or does not know what came of a commit, asks without its old epoch: what it left
 way in the store has ended when it gets the next one.
 """
 
+import math
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
@@ -160,7 +161,7 @@ class Leadership:
             return [self._step_down(f"{_name(lease)} leads")] if self.leads else []
         if self.epoch and lease.epoch != self.epoch:
             return [self._step_down("the lead was taken again in our name")]
-        until_s = asked_s + lease.remaining_s - MARGIN_S
+        until_s = asked_s + min(lease.remaining_s, TERM_S) - MARGIN_S
         if self.epoch:
             self._trusted_s = max(self._trusted_s, until_s)
             return self.step(now_s)
@@ -203,6 +204,11 @@ class Leadership:
         release = Release(self.epoch)
         return [self._step_down("other machines reach a standby alone"), release]
 
+    def leave(self, reason: str) -> list[Decision]:
+        """Lead no more, and never ask again: the daemon stops."""
+        self._abstains_s = math.inf
+        return [self._step_down(reason)] if self.leads else []
+
     def _taken(self, epoch: int, until_s: float, now_s: float) -> list[Decision]:
         """Take the lead, if the reply is to a request for the next epoch, and in time.
 
@@ -211,7 +217,7 @@ class Leadership:
         """
         if self._asked.epoch:
             self._ask_s = now_s
-        elif until_s > now_s:
+        elif until_s > now_s >= self._abstains_s:
             self.phase, self.epoch, self._trusted_s = LeadPhase.LOADING, epoch, until_s
             return [Load(epoch)]
         return self.step(now_s)

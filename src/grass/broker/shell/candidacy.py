@@ -247,8 +247,8 @@ class Candidacy:
     async def leave(self) -> None:
         """Give the lead up, so that another broker need not wait for the term's end."""
         epoch = self.epoch
+        self._act(self._leadership.leave("the daemon stops"))
         if epoch:
-            self._act(self._leadership.lost("the daemon stops", boottime()))
             with contextlib.suppress(GrassError, TimeoutError):
                 async with asyncio.timeout(TERM_S):
                     await asyncio.to_thread(self._take, 0.0, epoch)

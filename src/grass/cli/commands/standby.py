@@ -12,13 +12,13 @@ import time
 
 from grass.cli.commands.start import report, start_daemon
 from grass.cli.commands.stop import stop_daemon
-from grass.cli.parsing.hosting_options import last_hosting, name_of
+from grass.cli.parsing.hosting_options import last_hosting, name_of, store_of
 from grass.cli.printing.streams import print_document, say
 from grass.client.client import Client
 from grass.client.credentials import Credentials, JoinedBroker
 from grass.client.private_files import create_private
 from grass.config import KEY_FILE
-from grass.errors import GrassError
+from grass.errors import GrassError, Refused
 from grass.model.addresses import Address, read_address
 from grass.model.times import rfc3339
 
@@ -41,6 +41,9 @@ def join_as_standby(
 ) -> int:
     """Join the brokers of a cluster, and start a daemon that stands by."""
     wanted = name_of(values) or last_hosting().name or name
+    # These come first: a code is good for one try.
+    store = store_of(values)
+    _refuse_own_queue(place, invitation)
     with Client.invited(place, invitation) as client:
         told = client.join(invitation.code, wanted, *identity, standby=True)
     _put_key(place, told["key"])
@@ -50,13 +53,27 @@ def join_as_standby(
         _report_joined(known, values)
         return 0
     stop_daemon(jobs=False)
-    pid, started = start_daemon(_options(invitation, values, told))
+    pid, started = start_daemon(_options(invitation, values, told, store))
     if values.has("json"):
         print_document({**_document(known), "pid": pid})
     else:
         _report_joined(known, values)
         report(pid, started=started, as_json=False)
     return 0
+
+
+def _refuse_own_queue(place: Home, invitation: Invitation) -> None:
+    """Refuse a home that has the queue of another cluster than the one it joins."""
+    from grass.daemon.database.database_loss import written_cluster
+
+    cluster, own = written_cluster(place), Credentials.load(place).own
+    is_known = own is not None and (own.pin, own.cluster) == (invitation.pin, cluster)
+    if cluster is not None and not is_known:
+        raise Refused(
+            f"this home has a queue of its own, that of cluster {cluster}",
+            "set another GRASS_HOME to stand by; without --standby this machine"
+            " becomes a worker of that broker",
+        )
 
 
 def _put_key(place: Home, text: str) -> None:
@@ -85,9 +102,11 @@ def _known(invitation: Invitation, told: Document) -> JoinedBroker:
     )
 
 
-def _options(invitation: Invitation, values: Values, told: Document) -> list[str]:
+def _options(
+    invitation: Invitation, values: Values, told: Document, store: str | None
+) -> list[str]:
     bind = values.text("bind") or str(Address(ANYWHERE, invitation.address.port))
-    words = [f"--bind={bind}", f"--store={values.text('store') or told['store']}"]
+    words = [f"--bind={bind}", f"--store={store or told['store']}"]
     if values.has("advertise"):
         words.append(f"--advertise={values.text('advertise')}")
     return [*words, f"--name={told['name']}"]

@@ -70,7 +70,7 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
             name=name_of(values),
             gpus=_gpus(values),
             starts_jobs=not values.has("no_starts"),
-            store=_store(values),
+            store=store_of(values),
             log_format=_log_format(values),
             words=tuple(words),
         )
@@ -166,7 +166,8 @@ def _log_format(values: Values) -> str | None:
     return form
 
 
-def _store(values: Values) -> str | None:
+def store_of(values: Values) -> str | None:
+    """Return the database that --store names, without a password in it."""
     text = values.text("store")
     if text is None:
         return None

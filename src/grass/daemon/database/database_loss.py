@@ -16,6 +16,8 @@ from grass.errors import GrassError, Refused
 from grass.store.sqlite.database_file import open_reader
 from grass.store.sqlite.dialect import SqliteDialect
 
+MOVED = ".moved"
+"""What is added to the name of a database that is in PostgreSQL by now."""
 _LEFTOVERS = ("-wal", "-shm")
 
 
@@ -26,10 +28,18 @@ def refuse_lost_database(home: Home) -> None:
     how = "is empty" if os.path.exists(home.database) else "is gone"
     known = written_cluster(home)
     whose = f" of cluster {known}" if known else ""
-    raise Refused(
-        f"the database{whose} {home.database} {how}",
+    raise Refused(f"the database{whose} {home.database} {how}", _remedy(home))
+
+
+def _remedy(home: Home) -> str:
+    moved = home.database + MOVED
+    if os.path.exists(moved):
+        return (
+            f"{moved} was moved to PostgreSQL: `grass start --store URL` uses it there"
+        )
+    return (
         "restore it from a backup, or `grass start --new-database` begins without the"
-        " jobs that it had",
+        " jobs that it had"
     )
 
 

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from grass.config import Home
 from grass.daemon.database.brokers_key import HomeKey
-from grass.daemon.database.database_loss import refuse_lost_database, write_cluster
+from grass.daemon.database.database_loss import (
+    MOVED,
+    refuse_lost_database,
+    write_cluster,
+)
 from grass.daemon.database.open_store import in_postgres
 from grass.daemon.home_lock import locked
 from grass.daemon.worker_setup import worker_id
@@ -24,9 +28,6 @@ from grass.store.sqlite.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
     from grass.store.postgres.postgres_store import PostgresStore
-
-MOVED = ".moved"
-"""What is added to the name of a database that is in PostgreSQL by now."""
 
 
 def move(home: Home, source: str, target: str) -> dict[str, int]:
@@ -53,6 +54,7 @@ def _to_postgres(home: Home, url: str) -> dict[str, int]:
         SqliteStore(path).close()
         done = to_postgres(path, target, _reached, worker_id(home))
     path.rename(f"{path}{MOVED}")
+    _reached("put-away")
     return {table: one.rows for table, one in done.items()}
 
 

@@ -1,10 +1,11 @@
-"""Where a PostgreSQL database is, and how it is named without its password."""
+"""Where a PostgreSQL database is. Its URL has no password, so it may be shown."""
 
 import re
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from grass.errors import NoDatabase
+from grass.errors import NoDatabase, UsageError
+from grass.setting_values import check_store, password_given
 
 SCHEMES = ("postgresql://", "postgres://")
 _HINT = (
@@ -18,14 +19,6 @@ class DatabaseAddress(NamedTuple):
 
     url: str
     shown: str
-    password: str = ""
-
-    def without_password(self, text: str) -> str:
-        """Return one line of text without the password, should it be in there."""
-        line = " ".join(text.split())
-        for secret in {self.password, quote(self.password, safe="")} - {""}:
-            line = line.replace(secret, "***")
-        return line
 
 
 def is_address(text: str) -> bool:
@@ -34,22 +27,26 @@ def is_address(text: str) -> bool:
 
 
 def address_of(url: str) -> DatabaseAddress:
-    """Read a URL; one that cannot be read is an error that does not repeat it."""
+    """Read a URL; one that cannot be used is an error that does not repeat it."""
     from psycopg import Error
     from psycopg.conninfo import conninfo_to_dict
 
     if not is_address(url):
         raise NoDatabase("the store's URL is not one of a PostgreSQL database", _HINT)
     try:
+        check_store(url)
         parts = conninfo_to_dict(url)
         split = urlsplit(url)
+        if parts.get("password"):
+            raise password_given()
+    except UsageError as error:
+        raise NoDatabase(error.message, error.hint) from None
     except (Error, ValueError):
         raise NoDatabase("the store's URL cannot be read", _HINT) from None
-    password = str(parts.get("password") or "")
     place = split.netloc.rpartition("@")[2]
     user = str(parts.get("user") or "")
     shown = f"{SCHEMES[0]}{quote(user) + '@' if user else ''}{place}{split.path}"
-    return DatabaseAddress(url, shown + _shown_query(split.query), password)
+    return DatabaseAddress(url, shown + _shown_query(split.query))
 
 
 def _shown_query(query: str) -> str:

@@ -7,7 +7,7 @@ what it had locked would keep others from taking the lead.
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import count
@@ -244,12 +244,13 @@ def _check_encoding(
 
 
 class ThreadConnections:
-    """One connection for each thread that asks for one."""
+    """One connection for each thread that asks for one, as long as it runs."""
 
     def __init__(self, address: DatabaseAddress) -> None:
         self._address = address
         self._local = threading.local()
-        self._all: list[PostgresConnection] = []
+        self._all: list[tuple[threading.Thread, PostgresConnection]] = []
+        self._lock = threading.Lock()
         self._found = False
         """Whether the database was found before."""
 
@@ -264,7 +265,9 @@ class ThreadConnections:
         except NoDatabase as error:
             raise (gone(error, self._address) if self._found else error) from None
         self._local.connection, self._found = made, True
-        self._all.append(made)
+        with self._lock:
+            self._all.append((threading.current_thread(), made))
+        self._close_where(lambda thread, _: not thread.is_alive())
         return made
 
     def release(self) -> None:
@@ -272,10 +275,17 @@ class ThreadConnections:
         known: PostgresConnection | None = getattr(self._local, "connection", None)
         if known is not None:
             del self._local.connection
-            self._all.remove(known)
-            known.close()
+            self._close_where(lambda _, one: one is known)
 
     def close(self) -> None:
         """Close all."""
-        for one in list(self._all):
+        self._close_where(lambda _thread, _one: True)
+
+    def _close_where(
+        self, chosen: Callable[[threading.Thread, PostgresConnection], bool]
+    ) -> None:
+        with self._lock:
+            closing = [pair for pair in self._all if chosen(*pair)]
+            self._all = [pair for pair in self._all if pair not in closing]
+        for _, one in closing:
             one.close()

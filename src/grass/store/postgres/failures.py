@@ -25,7 +25,7 @@ def storage_error(error: Exception, address: DatabaseAddress) -> StorageError:
             f"{where} is read-only; nothing was changed",
             "a replica cannot be written: name the primary server",
         )
-    said = address.without_password(str(error)) or type(error).__name__
+    said = _one_line(error)
     if is_away(error):
         return NoDatabase(f"{where} does not answer: {said}", "it is tried again")
     return StorageError(f"{where} failed: {said}", "see the daemon's log")
@@ -45,7 +45,7 @@ def is_away(error: Exception) -> bool:
 
 def cannot_open(error: Exception, address: DatabaseAddress) -> NoDatabase:
     """Return the error for a database that cannot be opened at all."""
-    said = address.without_password(str(error)) or type(error).__name__
+    said = _one_line(error)
     said = said.removeprefix("connection failed: ")
     return NoDatabase(
         f"the database {address.shown} cannot be opened: {said}", _hint(said)
@@ -57,6 +57,10 @@ def gone(error: NoDatabase, address: DatabaseAddress) -> NoDatabase:
     said = error.message.partition(" cannot be opened: ")[2] or error.message
     where = f"the database {address.shown}"
     return NoDatabase(f"{where} does not answer: {said}", "it is tried again")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _hint(said: str) -> str:

@@ -15,6 +15,7 @@ from grass.store.bodies import from_json, json_text
 from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection, connect
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
+from grass.store.postgres.migrating import SCHEMA_VERSION, usable_version
 from grass.store.sql.dialect import Dialect
 
 T = TypeVar("T")
@@ -37,20 +38,30 @@ class Leading:
         """Take or renew the lead for a term, if nobody else has it."""
 
         def take(db: PostgresConnection) -> Lease:
-            renewed = 0
+            is_ours = False
             if epoch:
                 values = (address, term_s, epoch, holder)
-                renewed = db.execute(self._sql["renew_lead"], values).rowcount
-            if not renewed:
-                db.execute(self._sql["end_left_commits"], (holder,))
-                taken = (holder, address, term_s, holder)
-                db.execute(self._sql["take_lead"], taken)
-            return self._read(db)
+                is_ours = db.execute(self._sql["renew_lead"], values).rowcount > 0
+            is_ours = is_ours or self._take(db, holder, address, term_s)
+            lease = self._read(db)
+            if not is_ours and lease.holder in ("", holder):
+                # No other broker leads: it is the database that does not let us.
+                usable_version(db, self._address)
+            return lease
 
         lease = self._run(take)
         if lease.holder == holder:
             self.epoch = lease.epoch
         return lease
+
+    def _take(
+        self, db: PostgresConnection, holder: str, address: str, term_s: float
+    ) -> bool:
+        db.execute(self._sql["end_left_commits"], (holder,))
+        if term_s:
+            db.execute(self._sql["cut_term"], (term_s,))
+        values = (holder, address, term_s, holder, SCHEMA_VERSION)
+        return db.execute(self._sql["take_lead"], values).rowcount > 0
 
     def lease(self) -> Lease:
         """Return who leads."""

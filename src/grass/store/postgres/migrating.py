@@ -23,12 +23,13 @@ _VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 def migrate(db: PostgresConnection, address: DatabaseAddress) -> None:
     """Apply the steps that are missing, in one transaction; refuse a newer schema."""
     with _first_of_all(db, address):
-        version = schema_version(db)
-        _refuse_newer(version, address)
-        if version:
-            _refuse_moved(db, address)
+        version = usable_version(db, address)
         if version < SCHEMA_VERSION:
             _refuse_replica(db, address)
+            if version:
+                # A broker of an older version may lead.
+                db.execute("LOCK TABLE lead IN EXCLUSIVE MODE")
+                db.execute("UPDATE lead SET epoch = epoch + 1")
             _apply(db, version)
 
 
@@ -63,6 +64,15 @@ def schema_version(db: PostgresConnection) -> int:
         return 0
     found = db.execute(_VERSION).fetchone()
     return 0 if found is None else int(found[0])
+
+
+def usable_version(db: PostgresConnection, address: DatabaseAddress) -> int:
+    """Return the version; refuse a newer one, and a queue that is elsewhere by now."""
+    version = schema_version(db)
+    _refuse_newer(version, address)
+    if version:
+        _refuse_moved(db, address)
+    return version
 
 
 def _refuse_newer(version: int, address: DatabaseAddress) -> None:

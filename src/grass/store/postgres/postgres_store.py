@@ -16,7 +16,14 @@ from typing import TypeVar
 
 import psycopg
 
-from grass.errors import DiskFull, GrassError, LeadLost, Refused, StorageError
+from grass.errors import (
+    DiskFull,
+    GrassError,
+    LeadLost,
+    NoDatabase,
+    Refused,
+    StorageError,
+)
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.selectors import Selection
 from grass.store.blobs import Blobs
@@ -33,7 +40,7 @@ from grass.store.postgres.connections import (
 from grass.store.postgres.dialect import PostgresDialect
 from grass.store.postgres.failures import FAILURES, is_away, storage_error
 from grass.store.postgres.leading import Leading
-from grass.store.postgres.migrating import migrate, unlocked
+from grass.store.postgres.migrating import migrate, unlocked, usable_version
 from grass.store.postgres.sealing import BrokersKey
 from grass.store.sql import job_filters, loading
 from grass.store.sql.dialect import Connection
@@ -162,7 +169,7 @@ class PostgresStore(SqlReads):
                 db = self._open_writer()
                 self._discard_incomplete(db, calls_since)
                 return self._snapshot(calls_since)
-            except FAILURES as error:
+            except (*FAILURES, NoDatabase) as error:
                 failure = self._failed(error)
                 raise failure from failure.__cause__
 
@@ -170,6 +177,7 @@ class PostgresStore(SqlReads):
         """Wait for a commit whose outcome is not known, and clear up, if we lead."""
         db.execute("BEGIN")
         current, _, _ = db.execute(self._sql["begin_writing"]).fetchone()
+        usable_version(db, self.address)
         if current == self._leading.epoch:
             try:
                 loading.discard_incomplete(db, self._sql, calls_since)

@@ -106,7 +106,17 @@ WHERE epoch = ? AND holder = ?;
 UPDATE lead SET
     epoch = epoch + 1, holder = ?, address = ?, taken_at = clock_timestamp(),
     ends_at = clock_timestamp() + ? * INTERVAL '1 second'
-WHERE holder = ? OR ends_at <= clock_timestamp();
+WHERE (holder = ? OR ends_at <= clock_timestamp())
+AND NOT EXISTS (
+    SELECT 1 FROM meta
+    WHERE CASE key WHEN 'schema' THEN CAST(value AS BIGINT) > ? ELSE key = 'moved' END
+);
+
+-- The clock of another server, which has taken over, may be behind.
+
+-- name: cut_term
+UPDATE lead SET ends_at = clock_timestamp() + $1 * INTERVAL '1 second'
+WHERE ends_at > clock_timestamp() + $1 * INTERVAL '1 second';
 
 -- A broker that hangs in the middle of a commit keeps its locks: its pipeline is not idle,
 -- and its kernel acknowledges. Only what has waited for such a client is ended.
