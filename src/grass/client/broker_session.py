@@ -113,7 +113,7 @@ class BrokerSession:
         from grass.client.tls_connection import invited
 
         client = cls(place, broker=LOCAL)
-        client._route = invited(place, invitation)
+        client._route = client._first_route = invited(place, invitation)
         return client
 
     def pages(
@@ -312,7 +312,7 @@ class BrokerSession:
 
     def _connected(self) -> HttpConnection:
         if self._connection is not None and not self._connection.is_ready():
-            self.close()
+            self._leave()
         if self._connection is None:
             self._connection = self._opened()
             if self._asked == LOCAL:

@@ -144,7 +144,7 @@ async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
     if key is None or (broker.lead is None and is_fresh(key, time.time())):
         return None
     known = await broker.read(lambda db: db.call(key))
-    return None if known is None else answered(known, call.actor)
+    return None if known is None else answered(broker.state, known, call.actor)
 
 
 async def page(request: Request) -> JsonObject:
