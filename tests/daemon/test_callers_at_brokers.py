@@ -43,3 +43,14 @@ def test_a_repeated_enqueue_is_known_at_the_next_leader(
     second.ok("start")
     assert enqueued(second, "b") == local
     assert enqueued(first, "c") == over_tcp
+
+
+def test_an_environment_does_not_travel_from_a_standby_to_the_leader(
+    pair: tuple[GrassHome, GrassHome],
+) -> None:
+    _, second = pair
+    second.environment["SECRET"] = "mine"
+    job = second.enqueue("--worker", "one", "--", "sh", "-c", "echo $SECRET; pwd")
+    second.ok("wait", str(job))
+    assert second.logs(job).splitlines()[0] == ""
+    assert str(second.desk) not in second.logs(job)

@@ -177,12 +177,16 @@ class BrokerSession:
     def once(
         self, method: str, path: str, body: object = None, *, may_last: bool = False
     ) -> Any:  # noqa: ANN401
-        """Send a request and read its reply; raises `Broken` where that broke off."""
-        return self._send(
-            lambda connection: connection.exchange(
-                method, path, body, may_last=may_last
-            )
-        )
+        """Send a request and read its reply; raises `Broken` where that broke off.
+
+        A body that depends on the way is a function, called when that is known.
+        """
+
+        def send(connection: HttpConnection) -> Any:  # noqa: ANN401
+            known = body() if callable(body) else body
+            return connection.exchange(method, path, known, may_last=may_last)
+
+        return self._send(send)
 
     def content(self, method: str, path: str, **body: object) -> bytes:
         """Send a request whose reply is bytes; raises `Broken` where it broke off."""
