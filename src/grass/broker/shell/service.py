@@ -144,6 +144,9 @@ class Broker(JobWaits):
         Only `worker` may use the link, where one is named. A link without an address
         is that of the worker in this daemon.
         """
+        if address is None and worker is not None:
+            # Before it reports: callers of this machine may come sooner.
+            self._rounds.set_home_worker(worker)
         connection = self._links.open(link, worker, address)
         link.listen(connection.arrived, connection.ended)
 
