@@ -3,13 +3,14 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
 
+from grass.broker.shell import kept_blobs
 from grass.broker.shell.kept_blobs import SYNC_BYTES, BlobLimits, KeptBlobs
-from grass.errors import StorageError
+from grass.errors import NoDatabase, StorageError
 from grass.store.blob_folder import BlobFolder
 from grass.store.blobs import PIECE
 
@@ -22,6 +23,46 @@ async def pieces() -> AsyncIterator[bytes]:
     for begin in range(0, len(DATA), PIECE):
         yield DATA[begin : begin + PIECE]
         await asyncio.sleep(0)
+
+
+class AwayAtFirst:
+    """A database that is away when it is asked first."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def read(self, _query: object) -> list[str]:
+        self.asked += 1
+        if self.asked == 1:
+            raise NoDatabase("the database does not answer")
+        return [NAME]
+
+
+def test_what_could_not_be_removed_is_removed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_blobs, "LOOK_S", 0.01)
+    folder, gone = BlobFolder(tmp_path / "blobs"), asyncio.Event()
+
+    async def story() -> None:
+        await uploaded(folder)
+        loop, remove = asyncio.get_running_loop(), folder.remove
+
+        def removed(names: Iterable[str]) -> None:
+            remove(names)
+            loop.call_soon_threadsafe(gone.set)
+
+        monkeypatch.setattr(folder, "remove", removed)
+        blobs = KeptBlobs(folder, AwayAtFirst().read, lambda _worker: None)
+        waiting = asyncio.ensure_future(gone.wait())
+        running = asyncio.ensure_future(blobs.run())
+        both = {waiting, running}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        assert waiting.done()
+        running.cancel()
+
+    asyncio.run(story())
+    assert folder.size(NAME) is None
 
 
 async def uploaded(folder: BlobFolder) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from grass.broker.core.jobs.blob_claims import BlobClaims, Upload
 from grass.broker.shell.links import LinkOf
-from grass.errors import MissingBlob, ProtocolError, TooLarge
+from grass.errors import GrassError, MissingBlob, ProtocolError, TooLarge
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
@@ -219,14 +219,24 @@ class KeptBlobs:
 
     async def run(self) -> None:
         """Remove what nobody needs: now, and whenever an hour is over."""
+        looked = False
         try:
-            await self.forget(await self._in_thread(lambda: list(self._blobs.names())))
             while True:
+                try:
+                    # Those that were not removed are found among all.
+                    now = asyncio.get_running_loop().time()
+                    await (self._expire(now) if looked else self._forget_all())
+                    looked = True
+                except GrassError as error:
+                    log.warning("blobs.not_removed", error=error)
+                    looked = False
                 await asyncio.sleep(LOOK_S)
-                await self._expire(asyncio.get_running_loop().time())
         finally:
             self._threads.shutdown(wait=False)
             self._uploads.shutdown(wait=False)
+
+    async def _forget_all(self) -> None:
+        await self.forget(await self._in_thread(lambda: list(self._blobs.names())))
 
     async def _expire(self, now: float) -> None:
         await self.forget(self._claims.over(now))
