@@ -73,6 +73,24 @@ def test_a_broker_names_the_others_as_soon_as_it_welcomes(
     with_two(known, story)
 
 
+def test_an_address_that_works_is_kept_though_no_broker_tells_of_it(
+    known: ServerIdentity,
+) -> None:
+    async def story(first: FarBroker, _: FarBroker) -> None:
+        alias, told = Address("localhost", first.address.port), list[list[Address]]()
+        others = [closed_port(), closed_port()]
+        first.brokers = tuple(map(str, others))
+        async with dialling(alias, pin=known.pin) as owner:
+            owner.dialer.on_brokers = told.append
+            await first.until_heard(Hello)
+            await welcomed(owner)
+            first.connections[0].transport.abort()
+            await first.until(lambda: len(first.requests) > 1)
+        assert told == [[alias, *others]]
+
+    with_two(known, story)
+
+
 def test_brokers_that_a_command_was_told_of_are_dialled(known: ServerIdentity) -> None:
     async def story(first: FarBroker, second: FarBroker) -> None:
         async with dialling(first.address, pin=known.pin) as owner:

@@ -320,9 +320,14 @@ class Dialer:
             self._set_state(Phase.WELCOMED, self._state.news)
 
     def _note_brokers(self, told: tuple[str, ...]) -> None:
-        """Note where the brokers of the cluster are."""
+        """Note where the brokers of the cluster are.
+
+        The address in use is kept: this machine may know the brokers by other names.
+        """
         with contextlib.suppress(UsageError):
             addresses = [read_address(text) for text in told]
+            if self._last_good is not None and self._last_good.address not in addresses:
+                addresses.insert(0, self._last_good.address)
             if set(addresses) != set(self._addresses):
                 self._addresses = tuple(addresses)
                 self.on_brokers(addresses)
