@@ -12,6 +12,7 @@ import time
 from grass.client.cluster_client import ClusterClient
 from grass.client.json_codec import query, quoted
 from grass.config import caller_directory, caller_umask, user_environment
+from grass.errors import CommitInDoubt, NoDaemon, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,22 @@ class Client(ClusterClient):
             body["arguments"] = arguments
         # See `grass.model.ids`, which would cost every enqueue an import.
         body["key"] = f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}"
-        return self.idempotent("POST", "/jobs", lambda: self._from_here(body))
+        return self._added(lambda: self._from_here(body))
+
+    def _added(self, body: Callable[[], Document]) -> Document:
+        """Add jobs with a key; the key tells, too, what became of a commit in doubt."""
+
+        def send() -> Document:
+            document: Document = self.once("POST", "/jobs", body)
+            return document
+
+        try:
+            return self.repeat(send)
+        except CommitInDoubt as doubt:
+            try:
+                return self.outlast(send)
+            except (NoDaemon, StorageError):
+                raise doubt from None
 
     def plan_jobs(
         self,
