@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 LOOK_S = 60.0
 """How often it is looked for blobs whose time is over."""
+AGAIN_S = 1.0
+"""How soon a piece is read again that could not be read."""
 TOGETHER = 1000
 """How many are looked up at a time."""
 THREADS = 2
@@ -190,10 +192,14 @@ class KeptBlobs:
 
     async def _answer(self, worker: str, waiting: "deque[ReadBlob]") -> None:
         while waiting:
-            asked = waiting[0]
-            length, found = min(max(0, asked.length), BLOB_PIECE), None
-            if is_blob_name(asked.name) and asked.offset >= 0:
-                found = await self.read(asked.name, asked.offset, length)
+            asked, found = waiting[0], None
+            try:
+                found = await self._piece(asked)
+            except GrassError as error:
+                log.warning("blobs.unreadable", worker=worker, error=error)
+                await asyncio.sleep(AGAIN_S)
+                if self._asked.get(worker) is waiting:
+                    continue
             link = self._link_of(worker)
             if link is None or self._asked.get(worker) is not waiting:
                 return
@@ -202,6 +208,12 @@ class KeptBlobs:
                 link.send(BlobData(asked.number, missing=True))
             else:
                 link.send(BlobData(asked.number, *found))
+
+    async def _piece(self, asked: ReadBlob) -> tuple[bytes, int] | None:
+        if not is_blob_name(asked.name) or asked.offset < 0:
+            return None
+        length = min(max(0, asked.length), BLOB_PIECE)
+        return await self.read(asked.name, asked.offset, length)
 
     def gone(self, worker: str) -> None:
         """Drop what a worker asked for over a link that is not used any more."""
