@@ -188,6 +188,12 @@ class NoDatabase(StorageError):
     status = 503
 
 
+class CommitInDoubt(NoDatabase):
+    """The database went away during the commit, which may have been done."""
+
+    code = "commit-in-doubt"
+
+
 class DiskFull(StorageError):
     """The store has no room for more; what makes room is still taken."""
 

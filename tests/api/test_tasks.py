@@ -71,6 +71,22 @@ def test_bad_blobs_are_refused_and_nothing_of_them_is_kept(tmp_path: Path) -> No
     play(tmp_path, story)
 
 
+def test_what_is_about_another_machine_is_dropped(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("submit")
+        await upload(api, FUNCTION)
+        about = {"environment": {"A": "1"}, "directory": "/home", "umask": 0o77}
+        for job in ({"command": ["x"]}, {"task": TASK}):
+            body = {"jobs": [{**job, "hold": True}], "defaults": {}, **about}
+            done = await api.remote("POST", "/jobs", body, token)
+            state = api.broker.state
+            spec = state.specs[state.jobs[done.document["first"]].spec]
+            assert (spec.base_env, spec.cwd, spec.umask) == (None, None, None)
+            assert spec.task is None or spec.task.interpreter == ""
+
+    play(tmp_path, story)
+
+
 def test_a_job_cannot_name_a_blob_that_is_not_there(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         answer = await enqueue(api, {"task": TASK})

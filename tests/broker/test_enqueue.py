@@ -14,6 +14,7 @@ from grass.broker.core.calls import (
     Prune,
     WorkerGone,
 )
+from grass.broker.shell.new_secrets import new_token_call
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.jobs.lifecycle import JobState
@@ -85,6 +86,25 @@ def test_the_key_of_another_actor_is_refused(broker: Brokerage) -> None:
     broker.call(Enqueue(ME, jobs(1), "key"))
     with pytest.raises(Refused):
         broker.call(Enqueue("uid:7", jobs(1), "key"))
+
+
+TOKEN = "token:two"
+
+
+@pytest.mark.parametrize(("first", "then"), [(ME, TOKEN), (TOKEN, ME)])
+def test_a_key_of_a_brokers_machine_is_known_whoever_leads(
+    broker: Brokerage, first: str, then: str
+) -> None:
+    broker.call(new_token_call(ME, "x", "broker", "two", is_code=False))
+    broker.call(new_token_call(ME, "x", "machine", "rack", is_code=False))
+    done = broker.call(Enqueue(first, jobs(1), "key"))
+    with pytest.raises(Refused):
+        broker.call(Enqueue(then, jobs(1), "key"))
+    broker.core.state.daemon.shared = True
+    assert broker.call(Enqueue(then, jobs(1), "key")) == done
+    for other in ("token:rack", "token:nobody"):
+        with pytest.raises(Refused):
+            broker.call(Enqueue(other, jobs(1), "key"))
 
 
 def test_a_key_is_forgotten_when_it_is_old_and_may_be_used_again(

@@ -93,6 +93,15 @@ def test_a_link_that_was_disconnected_is_over_at_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_the_brokers_own_worker_is_known_before_it_reports(tmp_path: Path) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
+        broker.serve(ends[0], worker="next")
+        assert broker.state.daemon.home_worker == "next"
+
+    play(tmp_path, story)
+
+
 def test_the_brokers_own_worker_is_known_also_after_a_dropped_batch(
     tmp_path: Path,
 ) -> None:

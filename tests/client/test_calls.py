@@ -188,6 +188,18 @@ def test_a_follower_of_an_unreachable_worker_outlasts_a_restart_of_the_database(
     assert len(daemon.requests) == 4
 
 
+def test_an_enqueue_in_doubt_is_repeated_with_its_key(home: Home) -> None:
+    doubt = unavailable("commit-in-doubt", "the database does not answer")
+    away = unavailable("no-database", "the database does not answer")
+    replies = [doubt, away, sized(b'{"first":7,"last":7,"hint":""}'), away]
+    with playing(home, *replies) as daemon, Client(home) as client:
+        assert client.enqueue(["true"]) == 7
+        with pytest.raises(NoDatabase):
+            client.enqueue(["true"])
+    keys = [one["body"]["key"] for one in daemon.requests]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+
+
 def test_a_wait_that_lasted_has_another_outage_before_it(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

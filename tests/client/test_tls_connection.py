@@ -489,3 +489,18 @@ def test_where_one_broker_knows_no_leader_the_others_are_asked(
     with Client(home) as client:
         assert client.job(7)["id"] == 7
     assert len(cut_off.asked) == 1
+
+
+def test_an_address_that_works_is_kept_though_no_broker_tells_of_it(
+    home: Home, broker: FakeBroker
+) -> None:
+    broker.joined_by(home)
+    broker.answers["GET /jobs/7"] = {"id": 7}
+    with Client(home) as client:
+        client.job(7)
+        assert client._connection is not None
+        tls_connection.note_brokers(home, client._connection, "a:1,b:2")
+    told = [Address("a", 1), Address("b", 2)]
+    known = Credentials.load(home).current()
+    assert known is not None
+    assert list(known.addresses) == [broker.address, *told]

@@ -17,6 +17,7 @@ from tempfile import gettempdir
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from tests.support.fifo import Fifo
@@ -102,6 +103,20 @@ def test_a_database_that_is_restarted_costs_no_job(
     home.ok("stop")
     home.ok("start")
     assert sorted(one["id"] for one in home.document()["jobs"]) == ids
+
+
+def test_an_enqueue_whose_commit_is_broken_off_adds_one_job(
+    home: GrassHome, server: "PostgresServer"
+) -> None:
+    writing = "FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with psycopg.connect(server.url("grass")) as other:
+        other.execute("LOCK TABLE jobs IN EXCLUSIVE MODE")
+        adding = home.popen("enqueue", "--", "true")
+        found = lambda: server.execute(f"SELECT pid {writing}")  # noqa: E731
+        until(found, "nothing is being committed")
+        server.execute(f"SELECT pg_terminate_backend(pid) {writing}")
+    assert adding.communicate()[0] == "1\n"
+    assert [one["id"] for one in home.document()["jobs"]] == [1]
 
 
 def test_a_server_that_hangs_delays_and_loses_nothing(

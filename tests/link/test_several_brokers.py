@@ -10,7 +10,7 @@ import uvloop
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
-from grass.errors import LeadLost
+from grass.errors import LeadLost, Unauthorized, Untrusted
 from grass.link import dialer
 from grass.link.messages import Hello
 from grass.model.addresses import Address
@@ -73,6 +73,24 @@ def test_a_broker_names_the_others_as_soon_as_it_welcomes(
     with_two(known, story)
 
 
+def test_an_address_that_works_is_kept_though_no_broker_tells_of_it(
+    known: ServerIdentity,
+) -> None:
+    async def story(first: FarBroker, _: FarBroker) -> None:
+        alias, told = Address("localhost", first.address.port), list[list[Address]]()
+        others = [closed_port(), closed_port()]
+        first.brokers = tuple(map(str, others))
+        async with dialling(alias, pin=known.pin) as owner:
+            owner.dialer.on_brokers = told.append
+            await first.until_heard(Hello)
+            await welcomed(owner)
+            first.connections[0].transport.abort()
+            await first.until(lambda: len(first.requests) > 1)
+        assert told == [[alias, *others]]
+
+    with_two(known, story)
+
+
 def test_brokers_that_a_command_was_told_of_are_dialled(known: ServerIdentity) -> None:
     async def story(first: FarBroker, second: FarBroker) -> None:
         async with dialling(first.address, pin=known.pin) as owner:
@@ -108,6 +126,16 @@ def test_a_leader_that_is_gone_and_still_named_is_no_way_round_the_others(
             await second.until_heard(Hello)
 
     with_two(known, story)
+
+
+def test_only_a_refusal_of_the_leader_is_retried_slowly() -> None:
+    places = [Address("desk", 7500), Address("rack", 7500)]
+    worker = dialer.Dialer(places, "pin", str, "w1")
+    refused = Unauthorized("this token was revoked")
+    for failure in (Untrusted("another key"), None, refused):
+        worker._pauses.refused()
+        is_short = worker._pause_s(failure) <= dialer.SEVERAL_PAUSE_S
+        assert is_short is (failure is not refused)
 
 
 def test_a_standby_is_asked_again_until_it_leads(known: ServerIdentity) -> None:

@@ -187,7 +187,7 @@ class SimBroker:
         if known is None or not isinstance(call, Enqueue):
             make(call, reply)
         else:
-            reply.answer(answered(known, call.actor))
+            reply.answer(answered(self.state, known, call.actor))
 
     def _make(self, call: AnyCall, reply: Reply) -> None:
         """Make a call, and look after the blobs that it names, or named."""

@@ -113,7 +113,7 @@ class BrokerSession:
         from grass.client.tls_connection import invited
 
         client = cls(place, broker=LOCAL)
-        client._route = invited(place, invitation)
+        client._route = client._first_route = invited(place, invitation)
         return client
 
     def pages(
@@ -177,12 +177,16 @@ class BrokerSession:
     def once(
         self, method: str, path: str, body: object = None, *, may_last: bool = False
     ) -> Any:  # noqa: ANN401
-        """Send a request and read its reply; raises `Broken` where that broke off."""
-        return self._send(
-            lambda connection: connection.exchange(
-                method, path, body, may_last=may_last
-            )
-        )
+        """Send a request and read its reply; raises `Broken` where that broke off.
+
+        A body that depends on the way is a function, called when that is known.
+        """
+
+        def send(connection: HttpConnection) -> Any:  # noqa: ANN401
+            known = body() if callable(body) else body
+            return connection.exchange(method, path, known, may_last=may_last)
+
+        return self._send(send)
 
     def content(self, method: str, path: str, **body: object) -> bytes:
         """Send a request whose reply is bytes; raises `Broken` where it broke off."""
@@ -312,7 +316,7 @@ class BrokerSession:
 
     def _connected(self) -> HttpConnection:
         if self._connection is not None and not self._connection.is_ready():
-            self.close()
+            self._leave()
         if self._connection is None:
             self._connection = self._opened()
             if self._asked == LOCAL:

@@ -12,6 +12,7 @@ import time
 from grass.client.cluster_client import ClusterClient
 from grass.client.json_codec import query, quoted
 from grass.config import caller_directory, caller_umask, user_environment
+from grass.errors import CommitInDoubt, NoDaemon, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
 def _ignore(_job: Document) -> None:
     pass
+
+
+def _enqueue_body(
+    jobs: list[Document], defaults: Document, params: Document | None
+) -> Document:
+    body: Document = {"jobs": jobs, "defaults": defaults}
+    return body if params is None else {**body, "params": params}
 
 
 class Client(ClusterClient):
@@ -52,12 +60,27 @@ class Client(ClusterClient):
         With `params` the one job becomes an array: `names` of parameters, and a list
         of values for each member in `rows`. With `arguments` the one task does.
         """
-        body = self._enqueue_body(jobs, defaults, params)
+        body = _enqueue_body(jobs, defaults, params)
         if arguments is not None:
             body["arguments"] = arguments
         # See `grass.model.ids`, which would cost every enqueue an import.
         body["key"] = f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}"
-        return self.idempotent("POST", "/jobs", body)
+        return self._added(lambda: self._from_here(body))
+
+    def _added(self, body: Callable[[], Document]) -> Document:
+        """Add jobs with a key; the key tells, too, what became of a commit in doubt."""
+
+        def send() -> Document:
+            document: Document = self.once("POST", "/jobs", body)
+            return document
+
+        try:
+            return self.repeat(send)
+        except CommitInDoubt as doubt:
+            try:
+                return self.outlast(send)
+            except (NoDaemon, StorageError):
+                raise doubt from None
 
     def plan_jobs(
         self,
@@ -66,21 +89,22 @@ class Client(ClusterClient):
         params: Document | None = None,
     ) -> Document:
         """Return what `enqueue_jobs` would add, or raise as it would; add nothing."""
-        body = self._enqueue_body(jobs, defaults, params)
-        return self.idempotent("POST", "/jobs/plan", body)
+        body = _enqueue_body(jobs, defaults, params)
+        return self.idempotent("POST", "/jobs/plan", lambda: self._from_here(body))
 
-    def _enqueue_body(
-        self, jobs: list[Document], defaults: Document, params: Document | None
-    ) -> Document:
-        body: Document = {"jobs": jobs, "defaults": defaults}
-        if params is not None:
-            body["params"] = params
-        if not self.remote:
-            # These are about this machine, and may hold secrets.
-            body["environment"] = user_environment(os.environ)
-            body["directory"] = caller_directory()
-            body["umask"] = caller_umask()
-        return body
+    def _from_here(self, body: Document) -> Document:
+        """Add what is about this machine, and may hold secrets, if it stays here.
+
+        Only who sends knows: a standby sends the call on to another machine.
+        """
+        if self.remote:
+            return body
+        return {
+            **body,
+            "environment": user_environment(os.environ),
+            "directory": caller_directory(),
+            "umask": caller_umask(),
+        }
 
     def overview(
         self, queue: str | None = None, *, members: bool = False, usage: bool = False

@@ -210,10 +210,15 @@ class TlsConnection(HttpConnection):
 
 
 def note_brokers(home: Home, connection: HttpConnection, told: str) -> None:
-    """Note where the brokers of the cluster are that a connection leads to."""
+    """Note where the brokers of the cluster are that a connection leads to.
+
+    The address in use is kept: this machine may know the brokers by other names.
+    """
     assert isinstance(connection, TlsConnection)
     with contextlib.suppress(GrassError, OSError):
         addresses = [read_address(text) for text in told.split(",")]
+        if connection.address not in addresses:
+            addresses.insert(0, connection.address)
         Credentials.load(home).set_addresses(connection.pin, addresses)
 
 

@@ -9,7 +9,8 @@ again. The pauses between attempts grow and are jittered, so that a hundred work
 not come back at once; a refusal, which a person has to fix, is retried slowly.
 
 A cluster may have several brokers, of which one leads. The others name it, and are told
-apart soon: with more than one address each gets little time, and pauses stay short.
+apart soon: with more than one address each gets little time, and pauses stay short
+unless the one that leads refuses the worker.
 """
 
 import asyncio
@@ -172,22 +173,30 @@ class Dialer:
     async def _dial_until_cancelled(self) -> None:
         await self._listening.wait()
         while True:
+            failure: GrassError | None = None
             try:
                 place, websocket = await self._opened()
                 reason = await self._serve(place, websocket)
             except (NoBroker, LeadLost) as error:
                 self._set_state(Phase.AWAY, str(error))
             except GrassError as error:
+                failure = error
                 self._set_state(Phase.REFUSED, str(error))
                 self._pauses.refused()
             else:
                 self._set_state(
                     Phase.AWAY, f"the link to {place.address} ended: {reason}"
                 )
-            pause_s = self._pauses.next()
-            if self._several:
-                pause_s = min(pause_s, SEVERAL_PAUSE_S)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(self._pause_s(failure))
+
+    def _pause_s(self, failure: GrassError | None) -> float:
+        """Return how long to wait; with several brokers another may lead soon.
+
+        But the one that leads has refused this machine, where one of them did.
+        """
+        pause_s = self._pauses.next()
+        is_short = self._several and not isinstance(failure, Refused)
+        return min(pause_s, SEVERAL_PAUSE_S) if is_short else pause_s
 
     async def _opened(self) -> tuple[ResolvedAddress, ClientConnection]:
         """Connect to the first place that works; prefer to raise a refusal.
@@ -320,9 +329,14 @@ class Dialer:
             self._set_state(Phase.WELCOMED, self._state.news)
 
     def _note_brokers(self, told: tuple[str, ...]) -> None:
-        """Note where the brokers of the cluster are."""
+        """Note where the brokers of the cluster are.
+
+        The address in use is kept: this machine may know the brokers by other names.
+        """
         with contextlib.suppress(UsageError):
             addresses = [read_address(text) for text in told]
+            if self._last_good is not None and self._last_good.address not in addresses:
+                addresses.insert(0, self._last_good.address)
             if set(addresses) != set(self._addresses):
                 self._addresses = tuple(addresses)
                 self.on_brokers(addresses)

@@ -62,6 +62,14 @@ def enqueue_call(
     return _EnqueueReader(body, state, settings).call(actor)
 
 
+def drop_callers_files(body: EnqueueBody) -> None:
+    """Drop what is about the caller's machine, as it is another than this one."""
+    body.environment = body.directory = body.umask = None
+    for job in (body.defaults, *body.jobs):
+        if job.task is not None:
+            job.task = replace(job.task, interpreter="")
+
+
 def blobs_of(call: Enqueue) -> list[str]:
     """Return the blobs that new jobs name, each once."""
     names: dict[str, None] = {}

@@ -11,7 +11,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from grass.api.access.auth import actor, require
+from grass.api.access.auth import actor, connection_of, require
 from grass.api.access.own_jobs import check_may_pause, own_jobs
 from grass.api.access.viewers import presenter, viewer
 from grass.api.context import api_state, context_of
@@ -27,6 +27,7 @@ from grass.api.routes.after_selectors import AfterSelectors
 from grass.api.routes.broker_calls import do, named_job
 from grass.api.routes.job_calls import (
     blobs_of,
+    drop_callers_files,
     edit_call,
     enqueue_call,
     rerun_call,
@@ -131,6 +132,8 @@ def _enqueue_call(request: Request, body: EnqueueBody) -> Enqueue:
     jobs = (body.defaults, *body.jobs)
     has_max_fails = any(job.max_fails is not None for job in jobs)
     check_may_pause(request, has_max_fails=has_max_fails)
+    if connection_of(request) is not None:
+        drop_callers_files(body)
     context = context_of(request)
     return enqueue_call(body, actor(request), context.broker.state, context.settings)
 
@@ -144,7 +147,7 @@ async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
     if key is None or (broker.lead is None and is_fresh(key, time.time())):
         return None
     known = await broker.read(lambda db: db.call(key))
-    return None if known is None else answered(known, call.actor)
+    return None if known is None else answered(broker.state, known, call.actor)
 
 
 async def page(request: Request) -> JsonObject:

@@ -28,6 +28,7 @@ from grass.broker.core.leadership import (
 from grass.errors import GrassError, LeadLost
 from grass.event_log import EventLog
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.model.worker import is_worker_id
 from grass.store import Store
 
 log = EventLog(__name__)
@@ -189,7 +190,7 @@ class Candidacy:
 
     def asked_by(self, worker: str) -> None:
         """Note that a worker has dialled this standby: it may not reach the leader."""
-        if worker != self.id:
+        if is_worker_id(worker) and worker != self.id:
             self._asked_s.append(boottime())
 
     async def next_epoch(self) -> int:

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from grass.broker.core.jobs.blob_claims import BlobClaims, Upload
 from grass.broker.shell.links import LinkOf
-from grass.errors import MissingBlob, ProtocolError, TooLarge
+from grass.errors import GrassError, MissingBlob, ProtocolError, TooLarge
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 LOOK_S = 60.0
 """How often it is looked for blobs whose time is over."""
+AGAIN_S = 1.0
+"""How soon a piece is read again that could not be read."""
 TOGETHER = 1000
 """How many are looked up at a time."""
 THREADS = 2
@@ -190,10 +192,14 @@ class KeptBlobs:
 
     async def _answer(self, worker: str, waiting: "deque[ReadBlob]") -> None:
         while waiting:
-            asked = waiting[0]
-            length, found = min(max(0, asked.length), BLOB_PIECE), None
-            if is_blob_name(asked.name) and asked.offset >= 0:
-                found = await self.read(asked.name, asked.offset, length)
+            asked, found = waiting[0], None
+            try:
+                found = await self._piece(asked)
+            except GrassError as error:
+                log.warning("blobs.unreadable", worker=worker, error=error)
+                await asyncio.sleep(AGAIN_S)
+                if self._asked.get(worker) is waiting:
+                    continue
             link = self._link_of(worker)
             if link is None or self._asked.get(worker) is not waiting:
                 return
@@ -202,6 +208,12 @@ class KeptBlobs:
                 link.send(BlobData(asked.number, missing=True))
             else:
                 link.send(BlobData(asked.number, *found))
+
+    async def _piece(self, asked: ReadBlob) -> tuple[bytes, int] | None:
+        if not is_blob_name(asked.name) or asked.offset < 0:
+            return None
+        length = min(max(0, asked.length), BLOB_PIECE)
+        return await self.read(asked.name, asked.offset, length)
 
     def gone(self, worker: str) -> None:
         """Drop what a worker asked for over a link that is not used any more."""
@@ -219,14 +231,24 @@ class KeptBlobs:
 
     async def run(self) -> None:
         """Remove what nobody needs: now, and whenever an hour is over."""
+        looked = False
         try:
-            await self.forget(await self._in_thread(lambda: list(self._blobs.names())))
             while True:
+                try:
+                    # Those that were not removed are found among all.
+                    now = asyncio.get_running_loop().time()
+                    await (self._expire(now) if looked else self._forget_all())
+                    looked = True
+                except GrassError as error:
+                    log.warning("blobs.not_removed", error=error)
+                    looked = False
                 await asyncio.sleep(LOOK_S)
-                await self._expire(asyncio.get_running_loop().time())
         finally:
             self._threads.shutdown(wait=False)
             self._uploads.shutdown(wait=False)
+
+    async def _forget_all(self) -> None:
+        await self.forget(await self._in_thread(lambda: list(self._blobs.names())))
 
     async def _expire(self, now: float) -> None:
         await self.forget(self._claims.over(now))

@@ -26,7 +26,7 @@ from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
 from grass.broker.shell.worker_requests import WorkerRequests
 from grass.broker.shell.writer import Writer
-from grass.errors import GrassError, StorageError
+from grass.errors import CommitInDoubt, GrassError, NoDatabase, StorageError
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.link.channel import Link
@@ -40,7 +40,7 @@ from grass.link.messages import (
 )
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
-from grass.store import Store
+from grass.store import Changes, Store
 
 log = EventLog(__name__)
 
@@ -144,6 +144,9 @@ class Broker(JobWaits):
         Only `worker` may use the link, where one is named. A link without an address
         is that of the worker in this daemon.
         """
+        if address is None and worker is not None:
+            # Before it reports: callers of this machine may come sooner.
+            self._rounds.set_home_worker(worker)
         connection = self._links.open(link, worker, address)
         link.listen(connection.arrived, connection.ended)
 
@@ -281,7 +284,7 @@ class Broker(JobWaits):
     async def _perform(self, step: Step, writer: Writer) -> Any:  # noqa: ANN401
         match step:
             case Commit(changes):
-                return await writer.commit(changes, self._epoch)
+                return await self._commit(changes, writer)
             case NextEpoch():
                 if self.lead is not None:
                     self._epoch = await self.lead.next_epoch()
@@ -291,6 +294,13 @@ class Broker(JobWaits):
                 return await loop.run_in_executor(self._lookups, query, self._store)
             case Pause(seconds):
                 return await asyncio.sleep(seconds)
+
+    async def _commit(self, changes: Changes, writer: Writer) -> None:
+        try:
+            await writer.commit(changes, self._epoch)
+        except NoDatabase as error:
+            hint = "it may have been done: see `grass show` before you try again"
+            raise CommitInDoubt(error.message, hint) from error
 
     # The shell of a round.
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = EventLog("grass.daemon")
 
-ROLE = "machine"
+ROLE = "broker"
 ACTOR = "daemon"
 
 

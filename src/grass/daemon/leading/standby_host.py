@@ -16,6 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 import grass
+from grass.api.access.auth import bearer
 from grass.api.app import Application, build
 from grass.api.problem import problem_response
 from grass.api.server.unix_server import ApiServer
@@ -155,7 +156,8 @@ def refusal(
         return problem_response(error())
 
     async def refuse(websocket: WebSocket) -> None:
-        candidacy.asked_by(websocket.headers.get(WORKER_HEADER, ""))
+        if websocket.url.path == API_PREFIX + "/link" and bearer(websocket):
+            candidacy.asked_by(websocket.headers.get(WORKER_HEADER, ""))
         await websocket.send_denial_response(problem_response(error()))
 
     path = "/{path:path}"

@@ -19,6 +19,7 @@ from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared, is_for_a_shel
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import About, GrassError, Refused, UsageError
+from grass.model.access import Right, actor_of, rights_of
 from grass.model.field_readers import PTY
 from grass.model.jobs import placeholders
 from grass.model.jobs.commands import UNCHECKED_LENGTH, check_size, split_assignments
@@ -145,14 +146,28 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
         if arrival.call.key == call.key and arrival.call.actor == call.actor:
             return arrival
     earlier = state.answered.by_key.get(call.key or "")
-    return None if earlier is None else answered(earlier, call.actor)
+    return None if earlier is None else answered(state, earlier, call.actor)
 
 
-def answered(earlier: AnsweredCall, actor: str) -> Enqueued:
+def answered(state: State, earlier: AnsweredCall, actor: str) -> Enqueued:
     """Return the answer to a repeated call; only its own caller gets it."""
-    if earlier.actor != actor:
+    if earlier.actor != actor and not _is_of_brokers(state, earlier.actor, actor):
         raise Refused("this idempotency key belongs to another caller")
     return Enqueued(earlier.first_job, earlier.last_job)
+
+
+def _is_of_brokers(state: State, *actors: str) -> bool:
+    """Tell whether one of two calls came to a broker's socket, the other of a broker.
+
+    Who calls on the machine of a broker is known by the uid while that one leads, and
+    by the machine's token while another does. Either may read all jobs anyway.
+    """
+    tokens = state.tokens.values()
+    leading = {
+        actor_of(one.name) for one in tokens if Right.LEAD in rights_of(one.role)
+    }
+    local = sum(actor.startswith("uid:") for actor in actors)
+    return state.daemon.shared and local == 1 and not leading.isdisjoint(actors)
 
 
 def ends_of(found: Found | None) -> dict[int, JobState]:
