@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
-PROCESSES ?= 4
+PROCESSES ?= 5
 
 .PHONY: demo test check lint style format bench clean simulate torture failover soak fuzz screens tmux slurm \
 	postgres chromium web-check gpu-test ray-test pictures web-test
@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
-# for processes or for a time, so there are two more of them at a time than of cores.
+# for processes or for a time, so there are three more of them at a time than of cores.
 # Each process begins with a range of files, so that what the tests of a file or folder
 # share is made few times; who is done takes tests from the end of others' ranges.
 # Types are checked meanwhile, and told of afterwards. All of them import every test:

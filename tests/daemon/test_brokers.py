@@ -15,8 +15,9 @@ from grass.keeper import crash_points
 from grass.verbs.calling import Caller
 from grass.verbs.task_jobs import calls_of, enqueue_tasks, read_result
 from tests.engines.templates import queue_text
+from tests.support.brokers import await_lead, leader_of, told
 from tests.support.fifo import Fifo
-from tests.support.homes import Document, GrassHome
+from tests.support.homes import GrassHome
 from tests.support.machines import LOOPBACK, Machine, join, new_line
 from tests.support.patience import PATIENCE_S, until
 
@@ -53,24 +54,9 @@ def brokers(machine: Machine, database: str) -> Brokers:
     return Brokers(first, second, rack)
 
 
-def told(home: GrassHome) -> Document:
-    found: Document = json.loads(home.ok("brokers", "--json"))
-    return found
-
-
 def known_places(home: GrassHome) -> int:
     known = json.loads((home.folder / "brokers.json").read_text())
     return len(known[0]["addresses"])
-
-
-def leader_of(home: GrassHome) -> str:
-    """Tell who leads; empty: nobody does at present."""
-    ran = home.run("brokers", "--json")
-    if ran.returncode != 0:
-        assert "no broker leads at present" in ran.stderr
-        return ""
-    brokers = json.loads(ran.stdout)["brokers"]
-    return next((str(one["name"]) for one in brokers if one["leads"]), "")
 
 
 def await_event(lines: IO[str], kind: str, job: int) -> None:
@@ -80,10 +66,6 @@ def await_event(lines: IO[str], kind: str, job: int) -> None:
         if (event["kind"], event["job"]) == (kind, job):
             return
     raise AssertionError(f"no {kind} of job {job} was told")
-
-
-def await_lead(home: GrassHome, name: str) -> None:
-    until(lambda: leader_of(home), f"{name} leads", lambda leads: leads == name)
 
 
 def test_a_standby_is_told_of_and_sends_those_on_who_ask_it(brokers: Brokers) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.daemon.test_brokers import await_lead, told
+from tests.support.brokers import await_lead, told
 from tests.support.homes import GrassHome
 from tests.support.machines import LOOPBACK, Machine, new_line
 from tests.support.patience import until

@@ -42,7 +42,7 @@ def pilots(home: GrassHome) -> list[Document]:
 def slurm_jobs(cluster: SlurmCluster, folder: Path, state: str = "all") -> list[str]:
     """Return the pilots of this test, which run in its own folder."""
     words = ("squeue", "-h", "-t", state, "-n", "grass-uni", "-o", "%i %Z")
-    found = (line.split() for line in cluster.run(*words).splitlines())
+    found = (line.split(maxsplit=1) for line in cluster.run(*words).splitlines())
     return [number for number, place in found if place == str(folder)]
 
 
