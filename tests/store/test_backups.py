@@ -69,6 +69,10 @@ def test_the_database_before_is_kept(tmp_path: Path) -> None:
     back_up(tmp_path / "grass.db", tmp_path / "kept")
     restore(tmp_path / "kept", tmp_path / "grass.db")
     assert list(dump(tmp_path / "grass.db.before-restore")) == before
+    restored = list(dump(tmp_path / "grass.db"))
+    restore(tmp_path / "kept", tmp_path / "grass.db")
+    assert list(dump(tmp_path / "grass.db.before-restore")) == before
+    assert list(dump(tmp_path / "grass.db.before-restore.2")) == restored
     assert sorted(dump(tmp_path / "grass.db")) == sorted(before)
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -79,7 +80,13 @@ def test_there_and_back_every_row_is_the_same(
             assert not list(checking.problems(db, shared.blobs))
         back = tmp_path / "back" / "grass.db"
         back.parent.mkdir()
-        assert to_sqlite(shared, back, go_on) == moved
+        umask = os.umask(0o022)
+        try:
+            assert to_sqlite(shared, back, go_on) == moved
+        finally:
+            os.umask(umask)
+        # Whoever may read the folder: there are environments in it.
+        assert stat.S_IMODE(back.stat().st_mode) == 0o600
     assert sorted(dump(back)) == sorted(before)
     assert BlobFolder(tmp_path / "back" / "blobs").size(
         hashlib.sha256(BYTES).hexdigest()

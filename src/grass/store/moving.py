@@ -150,6 +150,8 @@ def to_sqlite(source: PostgresStore, path: Path, reached: Reached) -> Digests:
     draft = path.with_name(path.name + ".moving")
     for end in ("", "-wal", "-shm"):
         Path(f"{draft}{end}").unlink(missing_ok=True)
+    # Whatever umask the caller has: there are environments in it.
+    draft.touch(0o600)
     SqliteStore(draft).close()
     with _failing_in_one_line(path, source), closing(connect(source.address)) as db:
         with closing(sqlite3.connect(draft, isolation_level=None)) as target:

@@ -26,7 +26,8 @@ COMMAND = Command(
     usage="FILE",
     about=(
         "Put the database back that `grass backup` has copied; the daemon is stopped. "
-        "One that is there already is kept beside it, as grass.db.before-restore."
+        "One that is there already is kept beside it, as grass.db.before-restore, "
+        "or with a number after it."
     ),
     options=OPTIONS,
     examples=("grass restore ~/grass-monday.backup",),

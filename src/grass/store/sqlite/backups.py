@@ -81,12 +81,22 @@ def restore(backup: Path, path: Path) -> int:
     except (sqlite3.Error, OSError) as error:
         _remove(draft)
         raise StorageError(f"{backup} cannot be restored: {error}") from error
+    kept = _name_to_keep(path)
     for end in ("-wal", "-shm", ""):
         old = Path(f"{path}{end}")
         if old.exists():
-            old.rename(f"{path}.before-restore{end}")
+            old.rename(f"{kept}{end}")
     draft.rename(path)
     return int(jobs)
+
+
+def _name_to_keep(path: Path) -> Path:
+    """Return a name beside a database under which nothing is kept yet."""
+    kept, number = Path(f"{path}.before-restore"), 1
+    while kept.exists():
+        number += 1
+        kept = Path(f"{path}.before-restore.{number}")
+    return kept
 
 
 def _opened(backup: Path) -> sqlite3.Connection:
