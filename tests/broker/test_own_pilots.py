@@ -16,8 +16,10 @@ from grass.broker.core.pools.requests import (
     PilotSizes,
     PilotsListed,
     PilotSubmitted,
+    RemovePool,
+    SetPoolPaused,
 )
-from grass.errors import NeverFits
+from grass.errors import NeverFits, Refused
 from grass.link.messages import Exited
 from grass.model.access import Token, hash_of
 from grass.model.jobs.lifecycle import JobState
@@ -197,6 +199,19 @@ def test_a_worker_that_its_engine_has_lost_gets_no_job_any_more(
     broker.enqueue(pool="uni")
     assert broker.running() == [job]
     assert broker.state.workers[worker].draining
+
+
+def test_a_pool_that_is_being_removed_takes_nothing_more(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.SHARED)
+    broker.enqueue(pool="uni")
+    come(broker, pilots(broker)[0])
+    broker.call(RemovePool(ME, "uni"))
+    with pytest.raises(Refused, match="`uni` is being removed"):
+        broker.call(SetPoolPaused(ME, "uni", paused=False))
+    with pytest.raises(Refused, match="`uni` is being removed"):
+        broker.enqueue(pool="uni")
 
 
 def test_a_pilots_token_ends_soon_after_the_pilot(

@@ -58,6 +58,7 @@ _UNASKED = (
     "Unexpected message received",
     "Protocol authentication error",
     "Could not resolve hostname",
+    "Could not establish a configuration source",
     "Permission denied (publickey",
 )
 """Parts of messages which say that the controller gave no answer."""

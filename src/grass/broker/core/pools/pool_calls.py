@@ -52,6 +52,7 @@ def add(state: State, call: AddPool) -> Done:
 def set_paused(state: State, call: SetPoolPaused) -> Done:
     """Ask for no more pilots, or again."""
     pool = find(state, call.name)
+    _refuse_removed(pool)
     change = asking.pause if call.paused else asking.resume
     changed = change(state.pools, pool)
     event: EventKind = "pool-paused" if call.paused else "pool-resumed"
@@ -71,8 +72,7 @@ def remove(state: State, call: RemovePool) -> Done:
 def ask_by_hand(state: State, call: AskForPilots) -> Done:
     """Ask for workers now; a pool that is paused is asked all the same."""
     pool = find(state, call.name)
-    if pool.removing:
-        raise Refused(f"pool `{pool.name}` is being removed")
+    _refuse_removed(pool)
     there = len(state.pools.pilots_of(pool.name))
     if there + call.count > pool.max_workers:
         raise Refused(
@@ -113,6 +113,11 @@ def find(state: State, name: str) -> Pool:
         known = ", ".join(sorted(state.pools.pools))
         raise NotFound(f"there is no pool `{name}`", f"pools: {known or 'none yet'}")
     return pool
+
+
+def _refuse_removed(pool: Pool) -> None:
+    if pool.removing:
+        raise Refused(f"pool `{pool.name}` is being removed")
 
 
 def sizes(state: State, call: PilotSizes) -> list[tuple[str, PilotSize]]:

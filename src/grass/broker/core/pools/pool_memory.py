@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grass.errors import NotFound
+from grass.errors import NotFound, Refused
 from grass.model.pools import Pilot, PilotStage, Pool, PoolEnvironment
 from grass.store.changes import Changes
 
@@ -90,7 +90,9 @@ class PoolMemory:
     def find(self, name: str) -> Pool:
         """Return a pool that is not about to go."""
         pool = self.pools.get(name)
-        if pool is None or pool.removing:
+        if pool is not None and pool.removing:
+            raise Refused(f"pool `{name}` is being removed")
+        if pool is None:
             known = ", ".join(sorted(self.pools))
             raise NotFound(
                 f"there is no pool `{name}`", f"pools: {known or 'none yet'}"
