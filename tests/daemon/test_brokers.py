@@ -189,6 +189,7 @@ def test_the_brokers_key_is_given_to_a_code_for_brokers_only(
     assert key.read_bytes() == (first.folder / "broker.key").read_bytes()
 
 
+@pytest.mark.sqlite
 def test_a_home_with_a_queue_does_not_stand_by_and_stays_as_it_is(
     brokers: Brokers, machine: Machine
 ) -> None:

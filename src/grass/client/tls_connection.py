@@ -212,9 +212,11 @@ class TlsConnection(HttpConnection):
 def note_brokers(home: Home, connection: HttpConnection, told: str) -> None:
     """Note where the brokers of the cluster are that a connection leads to.
 
-    The address in use is kept: this machine may know the brokers by other names.
+    The address in use is kept: this machine may know the brokers by other names. A
+    standby's own socket tells of them, too, but is no way to them.
     """
-    assert isinstance(connection, TlsConnection)
+    if not isinstance(connection, TlsConnection):
+        return
     with contextlib.suppress(GrassError, OSError):
         addresses = [read_address(text) for text in told.split(",")]
         if connection.address not in addresses:
