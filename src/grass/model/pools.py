@@ -30,6 +30,10 @@ def lacking_text(labels: Sequence[str]) -> str:
     return " and ".join(parts)
 
 
+MARK_DIGITS = 24
+"""How long the mark of a pilot is, in hexadecimal digits."""
+
+
 class PilotState(StrEnum):
     """What an engine says of a pilot's job; the worker's connection is the truth."""
 

@@ -26,14 +26,12 @@ from grass.engines.ray_jobs import RayJobs
 from grass.engines.slurm import Slurm
 from grass.errors import CannotAsk, Refused
 from grass.model.access import split_token
-from grass.model.pools import Pool, PoolEnvironment
+from grass.model.pools import MARK_DIGITS, Pool, PoolEnvironment
 from grass.model.times import rfc3339
 
 MOST_KEPT, MOST_SHOWN = 50, 10
 """Of how many pilots of a pool the output is kept, and of how many it is shown."""
 LOG_BYTES = 4096
-MARK_DIGITS = 24
-"""How long a mark is, as `pool_workers` makes them."""
 _WRITE = (
     'umask 077 && mkdir -p "$1" && cat > "$1/$2.new" && mv "$1/$2.new" "$1/$2"',
     "sh",

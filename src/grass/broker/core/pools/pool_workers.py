@@ -23,11 +23,10 @@ from grass.broker.core.pools.sizing import (
 )
 from grass.broker.core.state import SCHEDULER, State
 from grass.broker.core.workers import forget, units
-from grass.model.pools import Pilot, PilotStage, Pool
+from grass.model.pools import MARK_DIGITS, Pilot, PilotStage, Pool
 from grass.model.worker import Worker
 from grass.scheduler.pilot_terms import PilotTerms
 
-_MARK_DIGITS = 24
 _FRACTIONS = 8
 """Into how many parts a GPU is usually shared."""
 _SECOND_US = 1_000_000
@@ -266,7 +265,7 @@ def _carry_out_drains(state: State) -> None:
 def _mark(state: State, pool: Pool, number: int) -> str:
     """Make a mark that no other pilot has, also after a backup was restored."""
     text = f"{state.cluster} {pool.seed} {state.now_us} {pool.made + number}"
-    return hashlib.sha256(text.encode()).hexdigest()[:_MARK_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:MARK_DIGITS]
 
 
 def placeholder(pool: str) -> str:
