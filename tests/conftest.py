@@ -9,6 +9,8 @@ What the tests' own processes compile is kept, whatever the environment says of 
 each of them imports every test, and commands read what they have compiled.
 What is imported and collected is no garbage: looking for some in there would take most
 of the time of collecting, and much of that of the tests.
+Tests that wait for minutes begin first: the others run beside them, and none of them is
+left for the end, when the other processes have nothing to do.
 """
 
 import gc
@@ -68,6 +70,10 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.freeze()
     gc.enable()
     return collected
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def pytest_sessionfinish() -> None:

@@ -15,7 +15,7 @@ from tests.support.patience import until
 from tests.support.processes import alive, processes_with
 from tests.support.slurm import NODES, SlurmCluster
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.daemon, pytest.mark.long, pytest.mark.timeout(600)]
 LONG_S = 120.0
 LEASE_S = 4
 
