@@ -238,6 +238,9 @@ def test_a_password_comes_from_the_usual_file_and_a_wrong_one_is_one_line(
             assert WRONG not in ran.stderr + ran.stdout
             assert "\n" not in ran.stderr.strip()
     passwords.write_text(f"*:*:*:locked:{SECRET}\n")
+    passwords.chmod(0o644)
+    assert f"`chmod 600 {passwords}`" in cold.run("start", "--store", url).stderr
+    passwords.chmod(0o600)
     cold.ok("start", "--store", url)
     cold.ok("enqueue", "--", "true")
     cold.ok("wait", "1")
@@ -300,7 +303,7 @@ def test_the_database_holds_neither_environments_nor_what_lets_anybody_in(
     assert refused.returncode == 3
     assert "broker.key" in refused.stderr
     assert "\n" not in refused.stderr.strip()
-    cold.ok("store", "forget-environments", env={"GRASS_STORE_URL": database})
+    cold.ok("store", "forget-environments", database)
     cold.ok("start", "--store", database)
     cold.ok("release", "2")
     assert cold.run("wait", "2").returncode == 0
@@ -313,6 +316,50 @@ def test_a_home_with_another_queue_is_refused(cold: GrassHome, database: str) ->
     refused = cold.run("start", "--store", database)
     assert refused.returncode == 1
     assert "grass store move sqlite" in refused.stderr
+
+
+def test_an_empty_database_stays_so_when_a_home_with_a_queue_is_refused(
+    cold: GrassHome, server: "PostgresServer"
+) -> None:
+    url = server.url("grass")
+    cold.ok("start")
+    refused = [cold.run("restart", "--store", url)]
+    cold.ok("stop")
+    refused.append(cold.run("start", "--store", url))
+    assert [ran.returncode for ran in refused] == [5, 1]
+    assert all("the database is empty" in ran.stderr for ran in refused)
+    for command in ("check", "forget-environments"):
+        ran = cold.run("store", command, url)
+        assert ran.returncode == 4
+        assert "has no queue" in ran.stderr
+    with psycopg.connect(url) as db:
+        assert db.execute("SELECT to_regclass('meta')").fetchone() == (None,)
+    cold.ok("start", "--store=sqlite")
+
+
+def test_a_store_that_failed_is_tried_again_in_a_home_without_a_queue(
+    cold: GrassHome, server: "PostgresServer"
+) -> None:
+    server.stop()
+    assert cold.run("start", "--store", server.url("grass")).returncode == 3
+    later = cold.run("enqueue", "--", "true")
+    assert later.returncode == 3
+    assert "cannot be opened" in later.stderr
+    server.start()
+    cold.ok("enqueue", "--", "true")
+    assert cold.ok("store", "check").startswith(server.url("grass"))
+
+
+def test_a_restart_without_the_database_leaves_the_daemon_as_it_is(
+    home: GrassHome, server: "PostgresServer"
+) -> None:
+    pid = home.daemon_pid()
+    server.stop()
+    refused = home.run("restart")
+    assert refused.returncode == 3
+    assert "the daemon runs on as before" in refused.stderr
+    assert home.daemon_pid() == pid
+    server.start()
 
 
 def test_a_second_broker_is_refused(

@@ -1,4 +1,4 @@
-"""Checks certificate, pass phrase and address of --bind before a daemon starts.
+"""Checks certificate, pass phrase, address and database before a daemon starts.
 
 `grass restart` runs these checks while the old daemon still runs, so that a mistake
 does not leave the machine without a daemon. The broker opens everything again.
@@ -18,6 +18,7 @@ from grass.daemon.hosting import Hosting
 from grass.errors import GrassError, Refused
 from grass.event_log import EventLog
 from grass.model.addresses import DEFAULT_PORT, Address, is_loopback
+from grass.setting_values import SQLITE
 
 log = EventLog("grass.daemon")
 
@@ -35,6 +36,15 @@ def check_tcp(home: Home, hosting: Hosting, held: Address | None) -> None:
 
     identity(home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file))
     _check_address(hosting.bind, held)
+
+
+def check_database(home: Home, url: str) -> None:
+    """Raise if the database cannot be opened, or has the queue of another cluster."""
+    if url == SQLITE:
+        return
+    from grass.daemon.database.open_store import refuse_other_cluster
+
+    refuse_other_cluster(home, url)
 
 
 def _check_address(bind: Address, held: Address | None) -> None:

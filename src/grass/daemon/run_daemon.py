@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import uvloop
 
-from grass.config import Home
+from grass.config import Home, has_queue
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.home_lock import locked
-from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker
+from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker, save_options
 from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
 from grass.errors import GrassError, NoDatabase
 from grass.event_log import EventLog, set_up
@@ -53,6 +53,7 @@ def run_daemon(
             _host(home, hosting, settings, works_for, process)
     except* GrassError as errors:
         failure = _first(errors)
+        _remember_store(home, hosting)
         process.report(f"{_start_code(failure)} grass: {failure}\n")
     except* Exception as errors:  # noqa: BLE001 -- logged with its traceback
         defect = _first(errors)
@@ -69,6 +70,15 @@ def _failed(failure: GrassError, hosting: Hosting, process: DaemonProcess) -> in
     hint = failure.hint or None
     log.error("daemon.failed", error=failure.message, hint=hint)
     return failure.exit_code
+
+
+def _remember_store(home: Home, hosting: Hosting) -> None:
+    """Save which database was asked for, in a home that never had a broker.
+
+    The next command would make a queue in a file here, and this home would have it.
+    """
+    if hosting.store not in (None, SQLITE) and not has_queue(home):
+        save_options(home, hosting.words)
 
 
 def _start_code(failure: GrassError) -> int:
@@ -119,12 +129,10 @@ def _host_shared(
 ) -> None:
     """Host a broker that shares its database with those of other machines."""
     from grass.daemon.database.database_loss import write_cluster
-    from grass.daemon.database.open_store import refuse_other_cluster
     from grass.daemon.leading.shared_host import SharedHost
 
     assert hosting.store is not None
     cluster = store.cluster()
-    refuse_other_cluster(home, hosting.store, cluster)
     write_cluster(home, cluster)
     uvloop.run(SharedHost(home, hosting, settings, store, process).run())
 

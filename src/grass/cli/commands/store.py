@@ -48,11 +48,16 @@ def _database(text: str) -> str:
         raise NoDatabase(error.message, error.hint) from None
 
 
+def _named(rest: list[str]) -> str:
+    """Return the database that is named; that of this home's queue if none is."""
+    at_most(rest, 1)
+    return _database(rest[0]) if rest else chosen_store()
+
+
 def _check(values: Values, rest: list[str]) -> int:
-    at_most(rest, 0)
+    url = _named(rest)
     from grass.daemon.database.store_care import check
 
-    url = chosen_store()
     sizes, problems = check(home(), url)
     if values.has("json"):
         print_document({"store": url, "rows": sizes, "problems": problems})
@@ -65,10 +70,9 @@ def _check(values: Values, rest: list[str]) -> int:
 
 
 def _forget(values: Values, rest: list[str]) -> int:
-    at_most(rest, 0)
+    url = _named(rest)
     from grass.daemon.database.store_care import forget_environments
 
-    url = chosen_store()
     removed = forget_environments(home(), url)
     if values.has("json"):
         print_document({"store": url, "environments": removed})
@@ -78,10 +82,11 @@ def _forget(values: Values, rest: list[str]) -> int:
 
 
 COMMAND = Command(
-    usage="check|move SOURCE TARGET|forget-environments",
+    usage="check [DATABASE]|move SOURCE TARGET|forget-environments [DATABASE]",
     about=(
-        "`check` looks at every row of the database that the queue is in, also while "
-        "the daemon runs, and exits with 1 if something is wrong. `move` copies "
+        "`check` looks at every row of the database that the queue is in, or of one "
+        "that is named, also while the daemon runs, and exits with 1 if something is "
+        "wrong. `move` copies "
         "queue, jobs and history from `sqlite`, the file in the state directory, to "
         "an empty PostgreSQL database or back; the daemon is stopped. All rows are "
         "compared before the new database counts, and an interruption leaves the old "

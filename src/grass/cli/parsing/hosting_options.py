@@ -265,14 +265,19 @@ def remote_broker_of(words: Sequence[str]) -> RemoteBroker | None:
 
 def check_successor(words: Sequence[str]) -> None:
     """Refuse options with which a running daemon could not be replaced."""
-    from grass.daemon.preflight import check_tcp
+    from grass.daemon.hosting import remote_broker
+    from grass.daemon.preflight import check_database, check_tcp
+    from grass.settings import settings_of
 
     check(words)
     held = last_hosting().bind
     if held is not None and held.port == 0:
         # The daemon has chosen one, which becomes free with it.
         held = _place_of_daemon() or held
-    check_tcp(home(), _hosting(words), held)
+    hosting = _hosting(words)
+    check_tcp(home(), hosting, held)
+    if remote_broker(home(), hosting) is None:
+        check_database(home(), hosting.store or settings_of(home()).store)
 
 
 def _place_of_daemon() -> Address | None:

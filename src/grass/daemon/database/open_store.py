@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from grass.config import Home
@@ -32,6 +33,7 @@ def open_store(home: Home, url: str) -> Iterator[tuple[Store, IsFatal]]:
         with contextlib.closing(file), _rewritten_if_deleted(home, file):
             yield file, is_fatal
         return
+    refuse_other_cluster(home, url)
     with contextlib.closing(in_postgres(url, HomeKey(home))) as shared:
         shared.use()
         yield shared, lambda _error: False
@@ -43,26 +45,45 @@ def _in_file(home: Home) -> SqliteStore:
 
 def in_postgres(url: str, key: "BrokersKey") -> "PostgresStore":
     """Open a store in PostgreSQL."""
-    # Imported on use: most daemons need no driver.
-    try:
+    with _driver():
         from grass.store.postgres.address import address_of
         from grass.store.postgres.postgres_store import PostgresStore
+    return PostgresStore(address_of(url), key)
+
+
+@contextlib.contextmanager
+def _driver() -> Iterator[None]:
+    """Import what needs the driver: on use, since most daemons need none."""
+    try:
+        yield
     except ImportError:
         raise NoDatabase(
             "PostgreSQL needs psycopg, which is not installed",
             "pip install 'grass-scheduler[postgres]'",
         ) from None
-    return PostgresStore(address_of(url), key)
 
 
-def refuse_other_cluster(home: Home, url: str, cluster: str) -> None:
-    """Refuse a database that is not the one whose jobs this home has."""
+def cluster_in(url: str) -> str | None:
+    """Return the cluster whose queue a database has; None: it has none yet."""
+    with _driver():
+        from grass.store.postgres.address import address_of
+        from grass.store.postgres.migrating import cluster_of
+    return cluster_of(address_of(url))
+
+
+def refuse_other_cluster(home: Home, url: str) -> None:
+    """Refuse a database that is not the one whose jobs this home has.
+
+    Nothing is written to it: it may be that of another one.
+    """
     known = written_cluster(home)
-    if url == SQLITE or known is None or known == cluster:
+    if known is None or (cluster := cluster_in(url)) == known:
         return
+    has = "is empty" if cluster is None else f"has that of {cluster}"
     raise Refused(
-        f"this home has the queue of cluster {known}, the database that of {cluster}",
-        f"`grass store move sqlite {url}` brings it there; or use another GRASS_HOME",
+        f"this home has the queue of cluster {known}, the database {has}",
+        f"`grass store move sqlite {quote(url)}` brings it there; or use another"
+        " GRASS_HOME",
     )
 
 

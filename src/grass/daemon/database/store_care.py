@@ -13,7 +13,7 @@ from grass.daemon.database.database_loss import (
     refuse_lost_database,
     write_cluster,
 )
-from grass.daemon.database.open_store import in_postgres
+from grass.daemon.database.open_store import cluster_in, in_postgres
 from grass.daemon.home_lock import locked
 from grass.daemon.worker_setup import worker_id
 from grass.errors import NotFound, Refused, UsageError
@@ -93,6 +93,7 @@ def forget_environments(home: Home, url: str) -> int:
     from grass.store.postgres.fencing import give_up_environments
 
     with locked(home):
+        _refuse_empty(url)
         return give_up_environments(address_of(url))
 
 
@@ -105,6 +106,7 @@ def check(home: Home, url: str) -> tuple[dict[str, int], list[str]]:
 @contextlib.contextmanager
 def _opened(home: Home, url: str) -> Iterator[tuple[Connection, Blobs]]:
     if url != SQLITE:
+        _refuse_empty(url)
         store = in_postgres(url, HomeKey(home))
         with contextlib.closing(store), store.reading() as shared:
             yield shared, store.blobs
@@ -117,6 +119,14 @@ def _opened(home: Home, url: str) -> Iterator[tuple[Connection, Blobs]]:
         _check_file(db, home.database)
         db.execute("BEGIN")
         yield db, BlobFolder(home.blobs, is_shared=True)
+
+
+def _refuse_empty(url: str) -> None:
+    """Refuse a database without a queue, which opening it would make."""
+    if cluster_in(url) is None:
+        raise NotFound(
+            f"the database {url} has no queue", "is it the one that you mean?"
+        )
 
 
 def _check_file(db: Connection, path: str) -> None:

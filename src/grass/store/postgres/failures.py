@@ -1,5 +1,8 @@
 """What the failures of a PostgreSQL database mean to a user."""
 
+import os
+import stat
+
 import psycopg
 from psycopg import errors
 
@@ -9,6 +12,18 @@ from grass.store.postgres.address import DatabaseAddress
 
 FAILURES = (psycopg.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that the database cannot hold raises the third or the fourth."""
+_AGAIN = "a daemon that runs tries it again by itself"
+_FOR_PASSWORDS = (
+    "put the password into ~/.pgpass, or into the file that PGPASSFILE names"
+)
+_HINTS = (
+    ("password", _FOR_PASSWORDS),
+    ("authentication", _FOR_PASSWORDS),
+    ("service", "the service is looked for in ~/.pg_service.conf, or PGSERVICEFILE"),
+    ("SSL", "`?sslmode=` in the URL says whether the connection is to be encrypted"),
+    ("does not exist", "create it: `createdb NAME`, `createuser NAME`"),
+)
+"""The next step, by a word of what the server or the driver says."""
 _AWAY = (psycopg.OperationalError, psycopg.InterfaceError, OSError)
 
 
@@ -27,7 +42,7 @@ def storage_error(error: Exception, address: DatabaseAddress) -> StorageError:
         )
     said = _one_line(error)
     if is_away(error):
-        return NoDatabase(f"{where} does not answer: {said}", "it is tried again")
+        return NoDatabase(f"{where} does not answer: {said}", _AGAIN)
     return StorageError(f"{where} failed: {said}", "see the daemon's log")
 
 
@@ -56,7 +71,7 @@ def gone(error: NoDatabase, address: DatabaseAddress) -> NoDatabase:
     """Return the error for a database that was open before, and is not found again."""
     said = error.message.partition(" cannot be opened: ")[2] or error.message
     where = f"the database {address.shown}"
-    return NoDatabase(f"{where} does not answer: {said}", "it is tried again")
+    return NoDatabase(f"{where} does not answer: {said}", _AGAIN)
 
 
 def _one_line(error: Exception) -> str:
@@ -64,8 +79,21 @@ def _one_line(error: Exception) -> str:
 
 
 def _hint(said: str) -> str:
-    if "password" in said or "authentication" in said:
-        return "put the password into ~/.pgpass, or into the file that PGPASSFILE names"
-    if "does not exist" in said:
-        return "create it: `createdb NAME`, `createuser NAME`"
+    if "no password supplied" in said and _is_ignored(passwords := _password_file()):
+        return f"`chmod 600 {passwords}`: it is not used while others may read it"
+    for word, hint in _HINTS:
+        if word in said:
+            return hint
     return "is the server running, and does the URL name it?"
+
+
+def _password_file() -> str:
+    return os.environ.get("PGPASSFILE") or os.path.expanduser("~/.pgpass")
+
+
+def _is_ignored(path: str) -> bool:
+    """Tell whether the driver does not use a file of passwords, for its mode."""
+    try:
+        return bool(stat.S_IMODE(os.stat(path).st_mode) & 0o077)
+    except OSError:
+        return False

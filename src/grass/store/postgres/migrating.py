@@ -9,7 +9,7 @@ import psycopg
 from grass.errors import GrassError, NoDatabase
 from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store.postgres.address import DatabaseAddress
-from grass.store.postgres.connections import PostgresConnection
+from grass.store.postgres.connections import PostgresConnection, connect
 from grass.store.postgres.failures import cannot_open, storage_error
 from grass.store.postgres.sealing import BrokersKey, Sealing, sealing_of
 from grass.store.sql.dialect import migrations
@@ -17,6 +17,7 @@ from grass.store.sql.dialect import migrations
 SCHEMA_VERSION = 1
 _LOCK = 0x67726173
 """A number that nobody else who uses the database is likely to lock."""
+_CLUSTER = "SELECT value FROM meta WHERE key = 'cluster'"
 _VERSION = "SELECT value FROM meta WHERE key = 'schema'"
 
 
@@ -64,6 +65,16 @@ def schema_version(db: PostgresConnection) -> int:
         return 0
     found = db.execute(_VERSION).fetchone()
     return 0 if found is None else int(found[0])
+
+
+def cluster_of(address: DatabaseAddress) -> str | None:
+    """Return the cluster whose queue a database has; None: it has none yet."""
+    with contextlib.closing(connect(address)) as db:
+        try:
+            known = db.execute(_CLUSTER).fetchone() if schema_version(db) else None
+        except (psycopg.Error, OSError) as error:
+            raise _failure(error, address) from None
+    return None if known is None else str(known[0])
 
 
 def usable_version(db: PostgresConnection, address: DatabaseAddress) -> int:
