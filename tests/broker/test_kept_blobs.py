@@ -52,12 +52,12 @@ def test_what_could_not_be_removed_is_removed_later(
         await uploaded(folder)
         loop, remove = asyncio.get_running_loop(), folder.remove
 
-        def removed(names: Iterable[str]) -> None:
-            remove(names)
+        def removed(names: Iterable[str], epoch: int) -> None:
+            remove(names, epoch)
             loop.call_soon_threadsafe(gone.set)
 
         monkeypatch.setattr(folder, "remove", removed)
-        blobs = KeptBlobs(folder, AwayAtFirst().read, lambda _worker: None)
+        blobs = KeptBlobs(folder, AwayAtFirst().read, lambda _worker: None, lambda: 0)
         waiting = asyncio.ensure_future(gone.wait())
         running = asyncio.ensure_future(blobs.run())
         both = {waiting, running}
@@ -90,7 +90,7 @@ def test_a_piece_that_could_not_be_read_is_read_again(
         far.listen(heard.set_result, lambda: None)
         monkeypatch.setattr(folder, "read_at_once", lambda *_: None)
         monkeypatch.setattr(folder, "read", read_later)
-        blobs = KeptBlobs(folder, AwayAtFirst().read, lambda _worker: near)
+        blobs = KeptBlobs(folder, AwayAtFirst().read, lambda _worker: near, lambda: 0)
         blobs.received("w1", ReadBlob(1, NAME, 0, 10))
         (said,) = await heard
         assert (said.data, said.size) == (DATA[:10], len(DATA))
@@ -102,7 +102,7 @@ async def uploaded(folder: BlobFolder) -> bool:
     async def nothing(_query: object) -> list[str]:
         return []
 
-    blobs = KeptBlobs(folder, nothing, lambda _worker: None)
+    blobs = KeptBlobs(folder, nothing, lambda _worker: None, lambda: 0)
     return await blobs.add(NAME, pieces(), "uid:1", LIMITS)
 
 

@@ -7,6 +7,7 @@ that rots, or a file that somebody has cut off or removed.
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Protocol
 
@@ -122,39 +123,27 @@ class SimKeptBlobs:
         """Remove those that nobody needs."""
 
         def ask() -> None:
-            free = self._claims.unclaimed(names)
-            self._later("asks the store", lambda: read(free))
+            free, epoch = self._claims.unclaimed(names), self._epoch()
+            self._later("asks the store", lambda: read(free, epoch))
 
-        def read(free: list[str]) -> None:
+        def read(free: list[str], epoch: int) -> None:
             try:
                 unnamed = self._store.read(lambda store: store.unnamed_blobs(free))
             except StorageError:
                 self._next()
                 return
             left = self._claims.removable(unnamed)
-            self._later("removes blobs", lambda: remove(left))
+            self._later("removes blobs", lambda: remove(left, epoch))
 
-        def remove(left: list[str]) -> None:
-            if not self.leads:
-                # In one transaction with the removal.
-                self._next()
-                return
-            named = set(left).difference(self._store.unnamed_blobs(left))
-            if named:
-                raise Violation(f"blob {min(named)} is removed, and a job names it")
-            self._store.blobs.remove(left)
+        def remove(left: list[str], epoch: int) -> None:
+            with suppress(LeadLost):
+                self._store.blobs.remove(left, epoch)
+                named = set(left).difference(self._store.unnamed_blobs(left))
+                if named:
+                    raise Violation(f"blob {min(named)} is removed, and a job names it")
             self._next()
 
         self._in_line(ask)
-
-    @property
-    def leads(self) -> bool:
-        """Whether no other broker leads by now, which may know jobs that name one."""
-        try:
-            self._store.disk.lead.check(self._epoch())
-        except LeadLost:
-            return False
-        return True
 
     def read(self, asked: ReadBlob, send: Callable[[ToWorker], None]) -> None:
         """Send a piece, which may be spoiled."""

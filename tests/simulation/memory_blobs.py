@@ -1,7 +1,7 @@
 """Blobs in memory, for stores that are no database."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from grass.errors import UsageError
 
@@ -9,8 +9,11 @@ from grass.errors import UsageError
 class MemoryBlobs:
     """The blobs of a disk, by name."""
 
-    def __init__(self, kept: dict[str, bytes]) -> None:
-        self._kept = kept
+    def __init__(
+        self, kept: dict[str, bytes], check: Callable[[int], None] = lambda _epoch: None
+    ) -> None:
+        """`check` raises if an epoch has ended."""
+        self._kept, self._check = kept, check
 
     def begin(self, name: str) -> "MemoryDraft":
         """Begin to write a blob."""
@@ -33,8 +36,9 @@ class MemoryBlobs:
         """Read a piece, as memory takes no time."""
         return self.read(name, offset, length)
 
-    def remove(self, names: Iterable[str]) -> None:
+    def remove(self, names: Iterable[str], epoch: int = 0) -> None:
         """Remove blobs; those that are not there are passed over."""
+        self._check(epoch)
         for name in names:
             self._kept.pop(name, None)
 

@@ -86,7 +86,7 @@ class MemoryStore:
 
     def __init__(self, disk: MemoryDisk) -> None:
         self.disk = disk
-        self.blobs = MemoryBlobs(disk.blobs)
+        self.blobs = MemoryBlobs(disk.blobs, disk.lead.check)
         self._lock = Lock()
         self.now_s: Callable[[], float] = monotonic
         """The database's clock."""

@@ -1,6 +1,7 @@
 """What a store does where several brokers share it, and where one has it alone."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -90,6 +91,24 @@ def test_a_term_that_ends_later_than_one_can_last_is_cut_to_one(
     assert waits.remaining_s <= SHORT_S
     sleep(SHORT_S * 2)
     assert shared.take_lease("b", "h2", TERM_S).holder == "b"
+
+
+def test_a_blob_is_not_removed_in_a_later_epoch_than_it_was_found_unnamed_in(
+    shared: Store,
+) -> None:
+    data = b"function"
+    name = sha256(data).hexdigest()
+    draft = shared.blobs.begin(name)
+    draft.write(data)
+    draft.finish()
+    found_in = shared.take_lease("a", "h1", 0.0).epoch
+    shared.take_lease("b", "h2", 0.0)
+    again = shared.take_lease("a", "h1", TERM_S).epoch
+    with pytest.raises(LeadLost):
+        shared.blobs.remove([name], found_in)
+    assert shared.blobs.size(name) == len(data)
+    shared.blobs.remove([name], again)
+    assert shared.blobs.size(name) is None
 
 
 def test_a_broker_that_forgot_its_epoch_gets_the_next_one_at_once(

@@ -98,7 +98,7 @@ class BlobFolder:
         """Read a piece if the kernel has it in memory; None: it is to be waited for."""
         return read_from_memory(self.path(name), offset, length)
 
-    def remove(self, names: Iterable[str]) -> None:
+    def remove(self, names: Iterable[str], _epoch: int = 0) -> None:
         """Remove blobs; those that are not there are passed over."""
         for name in names:
             with contextlib.suppress(FileNotFoundError):

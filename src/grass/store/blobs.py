@@ -53,8 +53,12 @@ class Blobs(Protocol):
     def read_at_once(self, name: str, offset: int, length: int) -> bytes | None:
         """Read a piece if that takes no time; None: it may, or it is not there."""
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove blobs; those that are not there are passed over."""
+    def remove(self, names: Iterable[str], epoch: int = 0) -> None:
+        """Remove blobs; those that are not there are passed over.
+
+        `epoch` is the one in which it was found that no job names them: nothing is
+        removed in a later one, and `LeadLost` is raised.
+        """
 
     def names(self) -> Iterator[str]:
         """Name all blobs."""

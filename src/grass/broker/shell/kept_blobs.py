@@ -59,8 +59,14 @@ class BlobLimits(NamedTuple):
 class KeptBlobs:
     """The blobs of one broker's store."""
 
-    def __init__(self, blobs: Blobs, read: ReadStore, link_of: LinkOf) -> None:
-        """`read` runs a query on what is committed; `link_of` finds a worker's link."""
+    def __init__(
+        self, blobs: Blobs, read: ReadStore, link_of: LinkOf, epoch: Callable[[], int]
+    ) -> None:
+        """`read` runs a query on what is committed; `link_of` finds a worker's link.
+
+        `epoch` tells in which one this broker leads.
+        """
+        self._epoch = epoch
         self._link_of = link_of
         self._blobs = blobs
         self._read = read
@@ -224,10 +230,11 @@ class KeptBlobs:
         wanted = iter(dict.fromkeys(names))
         while some := list(islice(wanted, TOGETHER)):
             async with self._deciding:
+                epoch = self._epoch()
                 free = self._claims.unclaimed(some)
                 unnamed = await self._read(lambda db: db.unnamed_blobs(free))  # noqa: B023
                 left = self._claims.removable(unnamed)
-                await self._in_thread(lambda: self._blobs.remove(left))  # noqa: B023
+                await self._in_thread(lambda: self._blobs.remove(left, epoch))  # noqa: B023
 
     async def run(self) -> None:
         """Remove what nobody needs: now, and whenever an hour is over."""

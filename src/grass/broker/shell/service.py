@@ -90,7 +90,9 @@ class Broker(JobWaits):
         self._wall_clock = WallClock(self._tick)
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
-        self.blobs = KeptBlobs(store.blobs, self.read, self._link_of)
+        self.blobs = KeptBlobs(
+            store.blobs, self.read, self._link_of, lambda: self._epoch
+        )
         self.requests = WorkerRequests(self._link_of, self.blobs)
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""

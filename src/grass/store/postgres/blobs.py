@@ -24,11 +24,8 @@ ROW_BYTES = 128 * 1024
 class PostgresBlobs:
     """The blobs of one database."""
 
-    def __init__(
-        self, address: DatabaseAddress, sql: Dialect, epoch: Callable[[], int]
-    ) -> None:
-        """`epoch` tells with which one this broker writes."""
-        self._address, self._sql, self._epoch = address, sql, epoch
+    def __init__(self, address: DatabaseAddress, sql: Dialect) -> None:
+        self._address, self._sql = address, sql
         self._connections = ThreadConnections(address)
 
     def begin(self, name: str) -> "DatabaseDraft":
@@ -61,15 +58,18 @@ class PostgresBlobs:
         """Return None: the database is always to be waited for."""
         return None
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove blobs that nobody names; nothing if another broker leads by now."""
+    def remove(self, names: Iterable[str], epoch: int = 0) -> None:
+        """Remove blobs that nobody named in an epoch, if that is still the last."""
         wanted = json.dumps(list(names))
 
         def remove(db: PostgresConnection) -> None:
             with db.session.transaction():
-                epoch, holder, _ = db.execute(self._sql["begin_writing"]).fetchone()
-                if epoch != self._epoch():
-                    raise LeadLost(f"{holder} leads; no blob was removed")
+                current, holder, _ = db.execute(self._sql["begin_writing"]).fetchone()
+                if current != epoch:
+                    raise LeadLost(
+                        f"epoch {epoch} has ended, {holder or 'nobody'} leads; no blob"
+                        " was removed"
+                    )
                 db.execute(self._sql["remove_blobs"], (wanted,))
 
         self.run(remove)

@@ -77,7 +77,7 @@ class PostgresStore(SqlReads):
             raise
         self._readers = ThreadConnections(address)
         self._leading = Leading(address, self._sql)
-        self._blobs = PostgresBlobs(address, self._sql, lambda: self._leading.epoch)
+        self._blobs = PostgresBlobs(address, self._sql)
         self.blobs: Blobs = self._blobs
         self._arriving = Arriving()
         self._local = threading.local()
