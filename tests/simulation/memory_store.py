@@ -300,6 +300,11 @@ class MemoryStore:
         """Return the name of the cluster."""
         return self.disk.meta["cluster"]
 
+    def tokens(self) -> list[Token]:
+        """Return all tokens and codes, the oldest first."""
+        known = [copy(token) for token in self.disk.tokens.values()]
+        return sorted(known, key=lambda token: (token.created_at, token.name))
+
     def last_event(self) -> int:
         """Return the number of the journal's last event."""
         return self.disk.events[-1].seq if self.disk.events else 0
@@ -450,7 +455,7 @@ class MemoryStore:
             last_removal=int(disk.meta.get("last_removal", "0")),
             removals=[(n, r.worker, r.bytes) for n, r in disk.removals.items()],
             arrays=dict(disk.arrays),
-            tokens=self._tokens(),
+            tokens=self.tokens(),
             pools=[copy(one) for _, one in sorted(self.disk.pools.items())],
             pilots=[copy(one) for _, one in sorted(self.disk.pilots.items())],
             profiles=[copy(one) for _, one in sorted(self.disk.profiles.items())],
@@ -468,10 +473,6 @@ class MemoryStore:
         for (name, worker), view in sorted(self.disk.views.items()):
             queues[name].views[worker] = view
         return sorted(queues.values(), key=lambda q: (q.created_at, q.name))
-
-    def _tokens(self) -> list[Token]:
-        known = [copy(token) for token in self.disk.tokens.values()]
-        return sorted(known, key=lambda token: (token.created_at, token.name))
 
     def _live_attempt(self, job: Job) -> list[Attempt]:
         attempt = self.disk.attempts.get(job.id, {}).get(job.attempts)

@@ -23,6 +23,12 @@ def test_a_new_store_has_no_tokens(store: Store) -> None:
     assert store.load(0).tokens == []
 
 
+def test_tokens_are_read_alone_as_with_all_else(store: Store) -> None:
+    later, first = a_token("a", created_at=2), a_token("b", created_at=1)
+    save(store, later, first)
+    assert store.tokens() == store.load(0).tokens == [first, later]
+
+
 def test_tokens_read_back_as_they_were_committed(reopen: Reopen) -> None:
     whole = a_token("laptop", worker="w1", used_at=7, expires_at=2**62)
     code = a_token("code", created_at=4, is_code=True, expires_at=9)

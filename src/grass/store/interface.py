@@ -332,6 +332,9 @@ class Store(Protocol):
     def cluster(self) -> str:
         """Give the name of the cluster, which was made with the database."""
 
+    def tokens(self) -> list[Token]:
+        """Give all tokens and codes, the oldest first."""
+
     def last_event(self) -> int:
         """Give the number of the journal's last line."""
 

@@ -8,9 +8,10 @@ that was stopped has. Each look also announces this broker, and reads who else i
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -27,6 +28,7 @@ from grass.broker.core.leadership import (
 )
 from grass.errors import GrassError, LeadLost
 from grass.event_log import EventLog
+from grass.model.access import Token, hash_of, may_work, split_token
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.worker import is_worker_id
 from grass.store import Store
@@ -38,6 +40,8 @@ ANNOUNCED_S = 0.9
 FOUND_S = 6.0
 """How long workers may take to find a broker that leads now."""
 NAMED_S = 86400.0
+MOST_DIALS = 64
+"""How many of the last dials are looked at: a few tell that a leader is cut off."""
 ASKING_THREADS = 2
 """One more than is used, as a request to a database that is gone may hang."""
 
@@ -97,8 +101,8 @@ class Candidacy:
         """Why the store did not tell who leads, when it was asked last."""
         self._heard_s = 0.0
         """When another machine's worker was heard last."""
-        self._asked_s: list[float] = []
-        """When workers of other machines dialled this standby."""
+        self._dials: deque[_Dial] = deque(maxlen=MOST_DIALS)
+        """Of workers that dialled this standby; anybody may say to be one."""
 
     # As the broker sees it.
 
@@ -188,10 +192,11 @@ class Candidacy:
         """Note that another machine's worker was heard, and so reaches this broker."""
         self._heard_s = boottime()
 
-    def asked_by(self, worker: str) -> None:
+    def asked_by(self, worker: str, token: str) -> None:
         """Note that a worker has dialled this standby: it may not reach the leader."""
         if is_worker_id(worker) and worker != self.id:
-            self._asked_s.append(boottime())
+            name, secret = split_token(token)
+            self._dials.append(_Dial(boottime(), name, hash_of(secret)))
 
     async def next_epoch(self) -> int:
         """Take the next epoch: it is not known what came of a commit."""
@@ -319,8 +324,25 @@ class Candidacy:
     def _asks(self) -> int:
         """Count how often workers of other machines dialled this standby lately."""
         since_s = boottime() - CUT_OFF_S
-        self._asked_s = [at for at in self._asked_s if at > since_s]
-        return len(self._asked_s)
+        recent = [one for one in tuple(self._dials) if one.at_s > since_s]
+        if not recent:
+            return 0
+        known = {one.name: one for one in self._store.tokens() if may_work(one.role)}
+        now_us = time.time_ns() // 1000
+        return sum(_is_workers(known.get(one.name), one, now_us) for one in recent)
+
+
+class _Dial(NamedTuple):
+    at_s: float
+    name: str
+    hashed: bytes
+
+
+def _is_workers(token: Token | None, dial: _Dial, now_us: int) -> bool:
+    """Tell whether a dial was one with this token, and the token is good."""
+    if token is None or token.is_code or not token.holds(now_us):
+        return False
+    return token.fits(dial.hashed)
 
 
 def boottime() -> float:

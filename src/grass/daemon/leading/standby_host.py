@@ -156,8 +156,9 @@ def refusal(
         return problem_response(error())
 
     async def refuse(websocket: WebSocket) -> None:
-        if websocket.url.path == API_PREFIX + "/link" and bearer(websocket):
-            candidacy.asked_by(websocket.headers.get(WORKER_HEADER, ""))
+        token = bearer(websocket)
+        if websocket.url.path == API_PREFIX + "/link" and token is not None:
+            candidacy.asked_by(websocket.headers.get(WORKER_HEADER, ""), token)
         await websocket.send_denial_response(problem_response(error()))
 
     path = "/{path:path}"

@@ -74,12 +74,17 @@ def snapshot(db: Connection, sql: Dialect, calls_since: int) -> Snapshot:
         pools=_bodies(db, sql["load_pools"], rows.pool_from),
         pilots=_bodies(db, sql["load_pilots"], rows.pilot_from),
         profiles=_bodies(db, sql["load_profiles"], rows.profile_from),
-        tokens=sorted(_bodies(db, sql["load_tokens"], rows.token_from), key=_age),
+        tokens=read_tokens(db, sql),
         home_worker=meta.get(HOME_WORKER, ""),
         dependency_ends=_ends(
             db, sql, {one.job for spec in specs.values() for one in spec.after}
         ),
     )
+
+
+def read_tokens(db: Connection, sql: Dialect) -> list[Token]:
+    """Read all tokens and codes, the oldest first."""
+    return sorted(_bodies(db, sql["load_tokens"], rows.token_from), key=_age)
 
 
 def _queues(db: Connection, sql: Dialect) -> list[Queue]:

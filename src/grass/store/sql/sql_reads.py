@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from grass.errors import TimedOut
+from grass.model.access import Token
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import Selection
@@ -25,7 +26,7 @@ from grass.store.sql import (
     sorted_pages,
 )
 from grass.store.sql.dialect import Connection, Dialect, Row
-from grass.store.sql.loading import read_envs
+from grass.store.sql.loading import read_envs, read_tokens
 
 T = TypeVar("T")
 
@@ -153,6 +154,10 @@ class SqlReads(ABC):
         return self._read(
             lambda db: str(dict(db.execute(self._sql["load_meta"]))["cluster"])
         )
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens and codes, the oldest first."""
+        return self._read(lambda db: read_tokens(db, self._sql))
 
     def last_event(self) -> int:
         """Give the number of the journal's last line."""
