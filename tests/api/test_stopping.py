@@ -1,12 +1,16 @@
 """Stopping a daemon with its jobs: only those are waited for who can still be heard."""
 
 import asyncio
+import inspect
+from logging import ERROR, makeLogRecord
 from pathlib import Path
 
 import pytest
+import uvicorn
 from tests.api.farm import cut_off, enqueue, joined, started
 from tests.support.calling import Api, play
 
+from grass.api.server.cancellation import NOT_WAITED_FOR, is_unexpected
 from grass.link.messages import Exited, Start, Started, Stop
 
 
@@ -57,3 +61,10 @@ def test_a_call_that_a_stop_cuts_off_is_told_so(
         assert (cut_off.status, cut_off.document["code"]) == (503, "stopping")
 
     play(tmp_path, story)
+
+
+def test_who_takes_no_answer_at_a_stop_is_no_error_of_the_daemon() -> None:
+    assert NOT_WAITED_FOR in inspect.getsource(uvicorn.Server.shutdown)
+    said = {"msg": NOT_WAITED_FOR, "args": (0,), "levelno": ERROR}
+    assert not is_unexpected(makeLogRecord(said))
+    assert is_unexpected(makeLogRecord(said | {"msg": "something else"}))

@@ -12,6 +12,9 @@ from grass.errors import GrassError, Stopping
 
 T = TypeVar("T")
 
+NOT_WAITED_FOR = "Cancel %s running task(s), timeout graceful shutdown exceeded"
+"""What uvicorn logs as an error when a stop has taken as long as it may."""
+
 
 class ClientGone(GrassError):
     """The client has disconnected, so the answer is not read."""
@@ -46,9 +49,12 @@ class StreamAborted(Exception):
 
 
 def is_unexpected(record: logging.LogRecord) -> bool:
-    """Filter streams that were aborted on purpose out of a server's log."""
+    """Filter out of a server's log what is done on purpose.
+
+    Streams are aborted, and who does not take an answer is not waited for at a stop.
+    """
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, StreamAborted)
+    return record.msg != NOT_WAITED_FOR and not isinstance(error, StreamAborted)
 
 
 async def until_stop(
