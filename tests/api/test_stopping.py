@@ -67,4 +67,8 @@ def test_who_takes_no_answer_at_a_stop_is_no_error_of_the_daemon() -> None:
     assert NOT_WAITED_FOR in inspect.getsource(uvicorn.Server.shutdown)
     said = {"msg": NOT_WAITED_FOR, "args": (0,), "levelno": ERROR}
     assert not is_unexpected(makeLogRecord(said))
-    assert is_unexpected(makeLogRecord(said | {"msg": "something else"}))
+    other = said | {"msg": "something else"}
+    assert is_unexpected(makeLogRecord(other))
+    cancelled = asyncio.CancelledError()
+    info = {"exc_info": (type(cancelled), cancelled, None)}
+    assert not is_unexpected(makeLogRecord(other | info))

@@ -84,7 +84,7 @@ class BrokerHosts:
             f"{host.name}: {line[:400]}"
             for host in self.brokers.values()
             for line in host.log().splitlines()
-            if "Z error " in line and "graceful shutdown" not in line
+            if "Z error " in line
         ]
 
     # What is done to the leader; each returns when it is over.

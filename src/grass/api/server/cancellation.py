@@ -51,10 +51,13 @@ class StreamAborted(Exception):
 def is_unexpected(record: logging.LogRecord) -> bool:
     """Filter out of a server's log what is done on purpose.
 
-    Streams are aborted, and who does not take an answer is not waited for at a stop.
+    Streams are aborted, and requests that a stop has waited for as long as it may are
+    cancelled; so is who does not take an answer.
     """
     error = record.exc_info[1] if record.exc_info else None
-    return record.msg != NOT_WAITED_FOR and not isinstance(error, StreamAborted)
+    if isinstance(error, StreamAborted | asyncio.CancelledError):
+        return False
+    return record.msg != NOT_WAITED_FOR
 
 
 async def until_stop(
