@@ -270,7 +270,7 @@ class SimWorker:
             if isinstance(message, Shrink):
                 self._processes.shrunk(message.attempt, message.allocation)
             self.welcomed |= isinstance(message, Welcome)
-        self._flush(checked=True)
+        self._flush()
 
     def _decide(self, message: ToWorker) -> None:
         if isinstance(message, Start) and message.task is not None:
@@ -280,7 +280,11 @@ class SimWorker:
             known = message.attempt in self.core.fetching
             if not known and not self.fetches.need(message):
                 self.core.fetching.add(message.attempt)
+        verbs = self.core._effects.to_keeper
+        decided = len(verbs)
         self.core.from_broker(message)
+        # Now: a later message of the same batch may end what a look is good for.
+        self._check_starts(verbs[decided:])
         if isinstance(message, Welcome):
             self.fetches.connected()
 
