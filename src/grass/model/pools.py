@@ -1,6 +1,6 @@
 """Pools and pilots: workers that somebody else's scheduler starts for us."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -21,11 +21,15 @@ def pool_label(name: str) -> str:
     return _LABEL + name
 
 
+def pools_of(labels: Iterable[str]) -> list[str]:
+    """Return the pools whose workers have one of these labels."""
+    return [one.removeprefix(_LABEL) for one in labels if one.startswith(_LABEL)]
+
+
 def lacking_text(labels: Sequence[str]) -> str:
     """Say of a worker that it has none of these labels."""
-    pools = [one.removeprefix(_LABEL) for one in labels if one.startswith(_LABEL)]
     plain = [f"`{one}`" for one in labels if not one.startswith(_LABEL)]
-    parts = [f"is not of pool `{name}`" for name in pools]
+    parts = [f"is not of pool `{name}`" for name in pools_of(labels)]
     parts += [f"does not have {', '.join(plain)}"] if plain else []
     return " and ".join(parts)
 

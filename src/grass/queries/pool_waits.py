@@ -6,7 +6,7 @@ from grass.broker.core.pools.pool_workers import placeholder
 from grass.broker.core.state import State
 from grass.model.jobs.job import Job
 from grass.model.pools import Pilot, PilotState, Pool
-from grass.model.times import rfc3339
+from grass.model.times import moment
 
 _ENGINES = {"slurm": "Slurm", "ray": "Ray"}
 
@@ -17,7 +17,7 @@ def pool_words(state: State, job: Job) -> str | None:
         if pilot.job == job.id and not pilot.connected:
             return pilot_words(state, pilot)
     fitting = [one for one in state.pools.pools.values() if _fits(state, one, job)]
-    said = [words_of(state, pool) for pool in fitting]
+    said = [words_for(state, pool, job.id) for pool in fitting]
     return "; ".join(said) or None
 
 
@@ -27,7 +27,21 @@ def pool_of(state: State, worker: str) -> Pool | None:
     return next((one for one in pools if placeholder(one.name) == worker), None)
 
 
-def words_of(state: State, pool: Pool) -> str:
+def words_for(state: State, pool: Pool, job: int) -> str:
+    """Say what a pool does about one job, for which it may have refused a worker."""
+    refused = state.pools.refused_jobs.get(job)
+    if refused is None or refused.pool != pool.name or pool.paused:
+        return _words_of(state, pool)
+    if refused.retry_at is None:
+        return (
+            f"pool `{pool.name}` is not asked any more: {refused.words};"
+            f" `grass pool resume {pool.name}` asks again"
+        )
+    at = moment(max(refused.retry_at, pool.retry_at or 0))
+    return f"pool `{pool.name}` is asked again at {at}: {refused.words}"
+
+
+def _words_of(state: State, pool: Pool) -> str:
     """Say what a pool does about jobs that wait for its workers."""
     coming = [one for one in state.pools.coming(pool.name) if one.job is None]
     if coming:
@@ -36,7 +50,7 @@ def words_of(state: State, pool: Pool) -> str:
     if pool.paused:
         return f"{name} is paused{why}; `grass pool resume {pool.name}` asks again"
     if pool.retry_at is not None and pool.retry_at > state.now_us:
-        return f"{name} is asked again at {rfc3339(pool.retry_at)}{why}"
+        return f"{name} is asked again at {moment(pool.retry_at)}{why}"
     there = len(state.pools.pilots_of(pool.name))
     if there >= pool.max_workers:
         return f"{name} has {there} of at most {pool.max_workers} workers"

@@ -40,6 +40,9 @@ class RefusedJob(NamedTuple):
     times: int
     retry_at: int | None
     """None: no pilot is asked for any more."""
+    pool: str
+    words: str
+    """Why, in the engine's words or in those of what came."""
 
 
 PoolEffect = Submit | CancelPilots | DrainWorker
