@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
+from grass.broker.core.pools.engine_answers import UNLISTED_US
 from grass.broker.core.pools.pool_workers import placeholder
 from grass.broker.core.state import State
 from grass.model.jobs.job import Job
-from grass.model.pools import Pilot, PilotState, Pool
+from grass.model.pools import Pilot, PilotStage, PilotState, Pool
 from grass.model.times import moment
 
 _ENGINES = {"slurm": "Slurm", "ray": "Ray"}
@@ -14,7 +15,8 @@ _ENGINES = {"slurm": "Slurm", "ray": "Ray"}
 def pool_words(state: State, job: Job) -> str | None:
     """Say what a queued job waits for in a pool that could run it; None: in none."""
     for pilot in state.pools.pilots.values():
-        if pilot.job == job.id and not pilot.connected:
+        is_coming = not pilot.connected and pilot.stage is not PilotStage.LEAVING
+        if pilot.job == job.id and is_coming:
             return pilot_words(state, pilot)
     fitting = [one for one in state.pools.pools.values() if _fits(state, one, job)]
     said = [words_for(state, pool, job.id) for pool in fitting]
@@ -58,9 +60,32 @@ def _words_of(state: State, pool: Pool) -> str:
 
 
 def pilot_words(state: State, pilot: Pilot) -> str:
-    """Say where the worker of a pilot is that has not come."""
+    """Say where the worker of a pilot is that has not come, and of an outage."""
+    silence = silence_words(state, state.pools.pools[pilot.pool])
+    known = _report_words(state, pilot) if pilot.report or not silence else ""
+    return "; ".join(filter(None, (known, silence)))
+
+
+def silence_words(state: State, pool: Pool) -> str:
+    """Say that the engine of a pool does not answer; "": it did when last asked."""
+    silence = state.pools.silent.get(pool.name)
+    if silence is None:
+        return ""
+    again = f"it is asked again at {moment(silence.again_at)}"
+    return f"{_engine(pool)} does not answer: {silence.words}; {again}"
+
+
+def _engine(pool: Pool) -> str:
+    return _ENGINES.get(pool.engine, f"pool `{pool.name}`")
+
+
+def _report_words(state: State, pilot: Pilot) -> str:
     pool, report = state.pools.pools[pilot.pool], pilot.report
-    engine = _ENGINES.get(pool.engine, f"pool `{pool.name}`")
+    engine = _engine(pool)
+    if report is None and pilot.unsure_since is not None:
+        again = f"it is asked again at {moment(pilot.unsure_since + UNLISTED_US)}"
+        unsure = f"{engine} has not said whether it took its worker"
+        return f"{unsure}; unless {engine} lists it, {again}"
     if report is None:
         return f"waits until {engine} has taken its worker"
     number = f"job {report.engine_id}"

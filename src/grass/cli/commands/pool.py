@@ -103,10 +103,10 @@ def pilot_rows(pools: Iterable[Document]) -> list[list[str]]:
 
 
 def says(pilot: Document) -> str:
-    """Return what an engine says of a pilot."""
+    """Return what an engine says of a pilot, or what the broker knows of it."""
     start = pilot["expected_start"]
     parts = (pilot["word"], pilot["reason"], pilot["place"])
-    text = " ".join(filter(None, parts))
+    text = " ".join(filter(None, parts)) or str(pilot["says"])
     return f"{text}, estimated start {start}" if start else text
 
 

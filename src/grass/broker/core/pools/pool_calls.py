@@ -3,6 +3,7 @@
 from grass.broker.core.calls import Done
 from grass.broker.core.jobs.enqueue import checked_call
 from grass.broker.core.pools import asking, engine_answers, leaving, pool_workers
+from grass.broker.core.pools.pool_memory import Silence
 from grass.broker.core.pools.requests import (
     AddPool,
     AskForPilots,
@@ -10,6 +11,7 @@ from grass.broker.core.pools.requests import (
     PilotRefused,
     PilotSizes,
     PilotsListed,
+    PilotsNotListed,
     PilotSubmitted,
     RemovePool,
     SetPoolPaused,
@@ -148,6 +150,12 @@ def refused(state: State, call: PilotRefused) -> None:
     if pool is not None and pool.paused and not was_paused:
         state.note("pool-paused", name=pool.name, reason=pool.words)
     state.batch.urgent = True
+
+
+def not_listed(state: State, call: PilotsNotListed) -> None:
+    """Note that an engine does not answer."""
+    again_at = state.now_us + int(call.again_s * 1_000_000)
+    state.pools.silent[call.pool] = Silence(call.words, again_at)
 
 
 def listed(state: State, call: PilotsListed) -> None:
