@@ -166,7 +166,9 @@ def test_a_pilot_with_too_little_memory_of_gpus_leaves_and_its_job_says_why(
         assert broker.state.pools.refused_jobs[job].times == times
         said = why_waiting(broker.state.jobs[job], broker.state, 0.0, {})
         assert str(said).startswith("pool `uni` is asked again at ")
-        assert str(said).endswith(f"Z: {words}; there are 1 GPU of 8G")
+        assert str(said).endswith(f"too small: {words}; there are 1 GPU of 8G")
+        broker.leave(str(pilot.worker))
+        assert why_waiting(broker.state.jobs[job], broker.state, 0.0, {}) == said
         end(broker, pilot)
         broker.pass_time(20)
 

@@ -76,13 +76,14 @@ def _too_short(state: State, pilot: Pilot, job: Job) -> str | None:
 def _too_small(state: State, pilot: Pilot, job: Job) -> str | None:
     """Say what a pilot lacks that its job asks for: memory that no pool declares."""
     spec = state.specs[job.spec]
-    return state.scheduler.never_fits(
+    words = state.scheduler.never_fits(
         job.queue,
         spec.request,
         worker=pilot.worker,
         labels=spec.all_labels | {pool_label(pilot.pool)},
         learned="" if spec.auto_vram else None,
     )
+    return None if words is None else f"the worker that came is too small: {words}"
 
 
 def _takes_its_job(pilot: Pilot) -> bool:
