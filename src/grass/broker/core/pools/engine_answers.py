@@ -106,7 +106,9 @@ def _ended(memory: PoolMemory, pilot: Pilot, report: PilotReport, now_us: int) -
         _has_id(memory, pilot, report)
         return
     if pilot.came_at is None and pilot.stage is not PilotStage.LEAVING:
-        words = " ".join(filter(None, (NO_START, report.word, report.reason)))
+        said = " ".join(filter(None, (report.word, report.reason)))
+        words = ": ".join(filter(None, (NO_START, said)))
+        words += f"; `grass pool logs {pilot.pool}` shows what it printed"
         asking.start_failed(memory, memory.pools[pilot.pool], words, now_us)
     memory.drop(pilot)
 
