@@ -19,13 +19,11 @@ from grass.broker.core.pools.requests import (
 from grass.broker.core.pools.sizing import has_own_pilot, own_size
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
-from grass.errors import NotFound, Refused, UsageError
-from grass.model.durations import SHORTEST_LEASE_S
+from grass.errors import NotFound, Refused
 from grass.model.journal import EventKind
-from grass.model.pools import Pilot, PilotSize, Pool
+from grass.model.pools import Pilot, PilotSize, Pool, check_numbers
 from grass.model.resources import check_name
 
-MOST_WORKERS = 10_000
 MOST_CHECKED = 10
 """For how many different jobs of a call an engine is asked first."""
 
@@ -39,12 +37,7 @@ def add(state: State, call: AddPool) -> Done:
             f"there is a pool `{pool.name}` already",
             f"`grass pool remove {pool.name}`, or choose another name",
         )
-    if not 0 < pool.max_workers <= MOST_WORKERS:
-        raise UsageError(f"max_workers is between 1 and {MOST_WORKERS}")
-    if pool.idle_s <= 0 or pool.time_limit_s <= 0:
-        raise UsageError("the idle time and the time limit of a pool are more than 0")
-    if pool.lease_s < SHORTEST_LEASE_S:
-        raise UsageError(f"the lease of a pool is at least {SHORTEST_LEASE_S:g}s")
+    check_numbers(pool)
     state.pools.save_pool(pool)
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-added", name=pool.name, engine=pool.engine)
