@@ -14,6 +14,12 @@ _ENGINES = {"slurm": "Slurm", "ray": "Ray"}
 
 def pool_words(state: State, job: Job) -> str | None:
     """Say what a queued job waits for in a pool that could run it; None: in none."""
+    wanted = state.specs[job.spec].pool
+    if wanted is not None and not _is_there(state.pools.pools.get(wanted)):
+        return (
+            f"pool `{wanted}`, whose workers alone may run it, is removed"
+            f" (`grass edit {job.id} --pool none` lets others run it)"
+        )
     for pilot in state.pools.pilots.values():
         is_coming = not pilot.connected and pilot.stage is not PilotStage.LEAVING
         if pilot.job == job.id and is_coming:
@@ -99,10 +105,12 @@ def _report_words(state: State, pilot: Pilot) -> str:
     return f"waits in {where}: {', '.join(filter(None, parts))}"
 
 
+def _is_there(pool: Pool | None) -> bool:
+    return pool is not None and not pool.removing
+
+
 def _fits(state: State, pool: Pool, job: Job) -> bool:
-    return not pool.removing and state.scheduler.could_run(
-        placeholder(pool.name), job.id
-    )
+    return _is_there(pool) and state.scheduler.could_run(placeholder(pool.name), job.id)
 
 
 def _clock(text: str) -> str:

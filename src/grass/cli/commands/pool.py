@@ -14,7 +14,7 @@ from grass.cli.parsing.options import (
     subcommand,
 )
 from grass.cli.parsing.pool_options import ADDING, pool_body
-from grass.cli.printing.streams import print_document, say
+from grass.cli.printing.streams import print_document, say, warn
 from grass.client.client import Client
 
 TYPE_CHECKING = False
@@ -169,8 +169,10 @@ def _about(pilot: Document) -> str:
 def _report(values: Values, name: str, done: Document, what: str) -> int:
     if values.has("json"):
         print_document({"pool": name, **done})
-    else:
-        say(f"{name} {what}")
+        return 0
+    for warning in done["warnings"]:
+        warn(warning)
+    say(f"{name} {what}")
     return 0
 
 

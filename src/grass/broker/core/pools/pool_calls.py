@@ -61,7 +61,23 @@ def remove(state: State, call: RemovePool) -> Done:
     leaving.remove(state.pools, pool, pool_workers.with_jobs(state))
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-removed", name=pool.name)
-    return Done()
+    waiting = _waiting(state, pool)
+    if not waiting:
+        return Done()
+    jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+    words = (
+        f"{jobs} for pool `{pool.name}` alone, and will wait in the queue: `grass edit"
+        " ID --pool none` lets one run anywhere, `grass cancel ID` takes it out"
+    )
+    return Done(warnings=[words])
+
+
+def _waiting(state: State, pool: Pool) -> int:
+    """Count the jobs that are for a pool alone and have not started."""
+    return sum(
+        state.specs[job.spec].pool == pool.name and job.id not in state.attempts
+        for job in state.jobs.values()
+    )
 
 
 def ask_by_hand(state: State, call: AskForPilots) -> Done:
