@@ -104,9 +104,11 @@ def pilot_rows(pools: Iterable[Document]) -> list[list[str]]:
 
 def says(pilot: Document) -> str:
     """Return what an engine says of a pilot, or what the broker knows of it."""
+    from grass.cli.printing.quantities import in_local_time
+
     start = pilot["expected_start"]
     parts = (pilot["word"], pilot["reason"], pilot["place"])
-    text = " ".join(filter(None, parts)) or str(pilot["says"])
+    text = " ".join(filter(None, parts)) or in_local_time(pilot["says"])
     return f"{text}, estimated start {start}" if start else text
 
 
@@ -118,8 +120,10 @@ def _shape(pool: Document) -> str:
 
 
 def _state(pool: Document) -> str:
+    from grass.cli.printing.quantities import in_local_time
+
     state = "leaving" if pool["removing"] else "paused" if pool["paused"] else "asks"
-    return f"{state}: {pool['words']}" if pool["words"] else state
+    return f"{state}: {in_local_time(pool['words'])}" if pool["words"] else state
 
 
 def _pause(values: Values, rest: list[str]) -> int:
