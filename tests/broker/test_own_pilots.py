@@ -31,6 +31,7 @@ from grass.model.pools import (
     PilotState,
     PoolMode,
 )
+from grass.queries.job_documents import why_waiting
 
 LONG_S = 3600.0
 
@@ -55,15 +56,15 @@ def submit(broker: Brokerage, pilot: Pilot) -> None:
     broker.call(PilotSubmitted("uni", pilot.mark, f"id-{pilot.mark}"))
 
 
-def come(broker: Brokerage, pilot: Pilot, **said: Any) -> str:
+def come(broker: Brokerage, pilot: Pilot, found: str = "", **said: Any) -> str:
     """Have the worker of a pilot connect; return its name."""
     name, worker = token_name(pilot.mark), f"w-{pilot.mark[:8]}"
     token = Token(name, "worker", hash_of(name), 0, ME, worker=worker)
     broker.state.tokens[name] = broker.state.batch.changes.tokens[name] = token
     size = pilot.size or PilotSize(4, 2, None, 7200)
-    found = f"{{cpu:{size.cpus},gpu:{size.gpus}}}" if size.gpus else "{cpu:4}"
+    usual = f"{{cpu:{size.cpus},gpu:{size.gpus}}}" if size.gpus else "{cpu:4}"
     left_s = {"time_left_s": size.time_limit_s - 5}
-    broker.join(worker, found, labels=("pool-uni",), **(left_s | said))
+    broker.join(worker, found or usual, labels=("pool-uni",), **(left_s | said))
     return worker
 
 
@@ -129,6 +130,78 @@ def test_memory_of_a_shared_pilot_is_what_the_pool_declares(
     broker = pool_of(mode=PoolMode.SHARED)
     with pytest.raises(NeverFits):
         broker.enqueue(pool="uni", require="{cpu:1,ram:16}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus"),
+    [
+        ({"require": "{cpu:1,vram:10}"}, 1),
+        ({"require": "{cpu:1,gpu:0.5,vram:10}"}, 1),
+        ({"require": "{cpu:1,gpu:2,vram:10}"}, 2),
+        ({"auto_vram": True}, 1),
+    ],
+)
+def test_memory_of_gpus_is_known_when_the_worker_of_a_job_has_come(
+    pool_of: Callable[..., Brokerage], asked: dict[str, Any], gpus: int
+) -> None:
+    broker = pool_of(mode=PoolMode.AUTO)
+    job = broker.enqueue(pool="uni", **asked)
+    (pilot,) = pilots(broker)
+    assert (pilot.job, pilot.size) == (job, PilotSize(1, gpus, None, 7200))
+    worker = come(broker, pilot, found="{cpu:1,gpu:2,vram:{'0':16,'1':16}}")
+    assert broker.where(job) == worker
+
+
+def test_a_pilot_with_too_little_memory_of_gpus_leaves_and_its_job_says_why(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.AUTO)
+    job = broker.enqueue(pool="uni", require="{cpu:1,vram:10}")
+    words = "vram: asked 10G, the largest GPU of pool `uni` has 8G"
+    for times in (1, 2):
+        (pilot,) = pilots(broker)
+        submit(broker, pilot)
+        come(broker, pilot, found="{cpu:1,gpu:1,vram:[8]}")
+        assert (broker.running(), pilots(broker)[0].stage) == ([], PilotStage.LEAVING)
+        assert broker.state.pools.refused_jobs[job].times == times
+        said = why_waiting(broker.state.jobs[job], broker.state, 0.0, {})
+        assert str(said).startswith("pool `uni` is asked again at ")
+        assert str(said).endswith(f"too small: {words}; there are 1 GPU of 8G")
+        broker.leave(str(pilot.worker))
+        assert why_waiting(broker.state.jobs[job], broker.state, 0.0, {}) == said
+        end(broker, pilot)
+        broker.pass_time(20)
+
+
+def test_memory_of_gpus_of_a_shared_pilot_is_not_known_before(
+    pool_of: Callable[..., Brokerage],
+) -> None:
+    broker = pool_of(mode=PoolMode.SHARED)
+    with pytest.raises(NeverFits, match="pool `uni` has no vram; it") as caught:
+        broker.enqueue(pool="uni", require="{cpu:1,vram:10}")
+    assert caught.value.hint == (
+        "ask for GPUs alone, `-g 1`, or add the pool with --mode auto: memory of GPUs"
+        " is not known before a worker has come"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"require": "{gpu:4}"}, "gpu: asked 4, the most any worker of pool `uni` has"),
+        ({"require": "{cpu:5}"}, "cpu: asked 5, the most any worker of pool `uni` has"),
+        ({"require": "{tpu:1}"}, "pool `uni` has no tpu; it has cpu, gpu"),
+        ({"labels": frozenset({"fast"})}, "no worker of pool `uni` has `fast`"),
+    ],
+)
+def test_what_a_pool_can_never_do_is_refused_in_its_name(
+    pool_of: Callable[..., Brokerage], asked: dict[str, Any], words: str
+) -> None:
+    broker = pool_of()
+    with pytest.raises(NeverFits) as caught:
+        broker.enqueue(pool="uni", **asked)
+    assert str(caught.value).startswith(words)
+    assert caught.value.hint == "see `grass pool show` for what there is"
 
 
 def test_a_job_runs_on_its_own_pilot_and_no_other_job_does(

@@ -187,7 +187,10 @@ def test_pilots_that_end_before_their_worker_came_pause_the_pool(
         assert pool.retry_at is not None
         waits.append((pool.retry_at - now) // SECOND)
         now = pool.retry_at
-        assert "NODE_FAIL" in pool.words
+        assert pool.words == (
+            "the engine's job ended before its worker came: NODE_FAIL;"
+            " `grass pool logs uni` shows what it printed"
+        )
     assert waits[:4] == [5, 15, 60, 300]
     assert (pool.paused, pool.failed_starts, len(memory.pilots)) == (True, 10, 0)
     assert asking.resume(memory, pool)

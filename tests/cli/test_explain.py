@@ -62,6 +62,7 @@ def test_workers_are_shown_below_the_rest(fake_daemon: FakeDaemon, call: Call) -
         ("ill since yesterday", "ill since yesterday"),
         ("begins 2026-01-02T03:10:12Z", "begins 11:10:12, in 12s"),
         ("begins 2026-01-02T05:00:00.000Z; held", "begins 13:00, in 1h50m; held"),
+        ("again at 2026-01-02T03:10:12Z: full", "again at 11:10:12, in 12s: full"),
         ("begins 2026-01-02T21:00:00Z", "begins 05:00 tomorrow, in 18h"),
         ("begins 2026-01-03T02:09:59Z", "begins 10:09 tomorrow, in 23h"),
         ("begins 2026-01-05T01:00:00Z", "begins 09:00 on Monday, in 3d"),

@@ -55,6 +55,10 @@ def test_what_is_given_wins_over_the_file(tmp_path: Path) -> None:
     [
         ("walltime = 3\n", "uni.toml, line 1: there is no `walltime` (it is cpus, "),
         (
+            "[qsub]\n",
+            "worker_prefix, [submit], [check], [status], [states], [cancel])",
+        ),
+        (
             "time = ['4h']\n",
             "uni.toml, line 1: `time` has a wrong value (it is a text ",
         ),

@@ -54,6 +54,16 @@ def test_a_connection_that_fails_has_said_nothing(tmp_path: Path, code: int) -> 
         uvloop.run(EngineCommands(["env", str(ssh), "login1"]).run("sbatch"))
 
 
+def test_a_program_that_takes_too_long_is_quoted() -> None:
+    commands = EngineCommands(limit_s=0.5)
+    script = "echo 'no file slurm.conf, retrying' >&2; exec sleep 600"
+    with pytest.raises(CannotAsk) as raised:
+        uvloop.run(commands.run("sh", "-c", script))
+    assert str(raised.value) == (
+        "`sh` did not answer within 0.5 s: no file slurm.conf, retrying"
+    )
+
+
 def test_a_list_that_is_too_long_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_commands, "MOST_OUTPUT", 10)
     commands = EngineCommands()

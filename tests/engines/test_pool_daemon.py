@@ -122,6 +122,44 @@ def test_an_option_that_would_hide_workers_is_refused(
     assert pools(home) == []
 
 
+def test_numbers_that_no_pool_can_have_are_refused_before_slurm_is_asked(
+    home: GrassHome, folder: Path
+) -> None:
+    usual = ("--slurm", "--partition=nowhere", f"--folder={folder}")
+    for option, words in {
+        "--cpus=0": "a worker of a pool has at least 1 core",
+        "--gpus=-1": "a worker of a pool cannot have -1 GPUs",
+        "--memory=0": "--memory `0` is no memory",
+        "--time=59s": "the time of a pool is at least 1m",
+        "--idle=0": "the idle time of a pool is more than 0",
+        "--lease=1s": "the lease of a pool is at least 4s",
+        "--max-workers=0": "a pool has 1 to 10000 workers",
+    }.items():
+        given = ("--time=10m", "--max-workers=2", option)
+        ran = home.run("pool", "add", "uni", *usual, *given)
+        assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
+        assert ran.stderr.startswith(f"grass pool: {words}"), ran.stderr
+
+
+def test_jobs_of_a_pool_that_is_removed_are_told_of(
+    home: GrassHome, add: Callable[..., str]
+) -> None:
+    add()
+    home.ok("pool", "pause", "uni")
+    jobs = [home.enqueue("--pool=uni", "--", "true") for _ in range(2)]
+    home.enqueue("true")
+    ran = home.run("pool", "remove", "uni")
+    assert ran.stderr == (
+        "grass: 2 jobs wait for pool `uni` alone, and will wait in the queue:"
+        " `grass edit ID --pool none` lets one run anywhere, `grass cancel ID` takes it"
+        " out\n"
+    )
+    assert (
+        "pool `uni`, whose workers alone may run it, is removed (`grass edit"
+        f" {jobs[0]} --pool none` lets others run it)"
+    ) in home.ok("explain", str(jobs[0]))
+
+
 def test_a_pool_counts_as_a_worker_that_may_come(
     home: GrassHome, add: Callable[..., str]
 ) -> None:
@@ -157,7 +195,7 @@ def test_a_job_with_its_own_worker_gets_what_it_asked_for(
     ("asked", "words"),
     [
         (["--time-limit=3d"], "Requested time limit is invalid"),
-        (["-c5", "--time-limit=1h"], "the most any worker of queue `default` has is 4"),
+        (["-c5", "--time-limit=1h"], "the most any worker of pool `uni` has is 4"),
     ],
 )
 def test_what_slurm_can_never_start_is_refused_before_it_is_enqueued(

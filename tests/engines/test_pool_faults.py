@@ -76,6 +76,63 @@ def test_a_site_that_begins_to_refuse_is_told_of_and_asked_again_later(
     assert pools(home)[0]["refusals"] == 0
 
 
+@pytest.mark.daemon
+def test_an_outage_is_told_of_where_a_user_looks(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=1", "--mode=per-job")
+    home.ok("pool", "add", "uni", *usual, f"--folder={folder}")
+    slurm_cluster.stop_controller()
+    try:
+        ran = home.run("enqueue", "--pool=uni", "--", "true")
+        assert "pool `uni` did not say whether it would take such a" in ran.stderr
+        words = "Slurm does not answer: "
+        told = until(
+            lambda: home.ok("explain", ran.stdout.strip()),
+            "the outage is not named",
+            lambda said: words in said,
+        )
+        assert "Unable to contact slurm controller" in told
+        assert "it is asked again at " in told
+        assert home.ok("pool", "show").count(words) == 2
+    finally:
+        slurm_cluster.start_controller()
+    until(lambda: home.ok("pool", "show"), "the outage stays", lambda x: words not in x)
+
+
+@pytest.mark.daemon
+def test_an_enqueue_asks_a_site_once_and_waits_for_it_some_seconds(
+    home: GrassHome, folder: Path, tmp_path: Path
+) -> None:
+    hangs, asked, prefix = tmp_path / "hangs", tmp_path / "asked", tmp_path / "site"
+    prefix.write_text(_SLOW_SITE.format(hangs=hangs, asked=asked))
+    prefix.chmod(0o755)
+    usual = ("--slurm", "--time=10m", "--max-workers=1", "--mode=per-job")
+    home.ok(
+        "pool", "add", "uni", *usual, f"--folder={folder}", f"--submit-prefix={prefix}"
+    )
+    home.ok("pool", "pause", "uni")
+    for _ in range(3):
+        home.enqueue("--pool=uni", "--", "true")
+    assert asked.read_text().splitlines() == ["asked"] * 2
+    hangs.touch()
+    ran = home.run("enqueue", "--pool=uni", "-c1", "--time-limit=1h", "--", "true")
+    assert ran.stderr.startswith(
+        "grass: pool `uni` did not say whether it would take such a worker: no answer"
+        " within 5 s\n"
+    )
+    assert ran.stdout == "4\n"
+    hangs.unlink()
+
+
+_SLOW_SITE = """#!/bin/sh
+# Runs a command of Slurm; tells how often it is asked, and may take long for that.
+case "$*" in *--test-only*)
+    echo asked >> {asked}
+    [ -e {hangs} ] && sleep 600
+esac
+exec "$@"
+"""
 _SITE = """#!/bin/sh
 # Runs a command of Slurm; while there is a file, the site takes no job.
 if [ "$1" = sbatch ] && [ -e {file} ]; then

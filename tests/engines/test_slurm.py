@@ -70,6 +70,14 @@ def test_what_a_refused_submit_left_does_not_hide_a_live_job(folder: Path) -> No
     assert (report.engine_id, report.place) == ("8", "gpu n2")
 
 
+def test_a_missing_configuration_is_said_with_what_to_do(folder: Path) -> None:
+    words = "sbatch: fatal: Could not establish a configuration source"
+    slurm = forged(folder, "sbatch", f"END\necho '{words}' >&2; exit 1")
+    with pytest.raises(CannotAsk, match="configuration source") as raised:
+        do(slurm.check(wanted(folder, *LONG)))
+    assert raised.value.hint == "set SLURM_CONF to its file, then `grass restart`"
+
+
 def test_an_sbatch_that_prints_no_id_may_have_submitted(folder: Path) -> None:
     with pytest.raises(CannotAsk, match="no job id"):
         do(forged(folder, "sbatch", "welcome to login1").submit(wanted(folder)))

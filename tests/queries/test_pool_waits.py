@@ -10,11 +10,13 @@ from grass.broker.core.pools.requests import (
     AddPool,
     PilotRefused,
     PilotsListed,
+    PilotsNotListed,
     PilotSubmitted,
     SetPoolPaused,
 )
 from grass.model.pools import PilotReport, PilotState
 from grass.queries.job_documents import why_waiting
+from grass.queries.pool_documents import pool_documents
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import a_pool
 
@@ -68,6 +70,39 @@ def test_a_pool_that_was_refused_or_paused_says_so(broker: Brokerage) -> None:
     assert why(broker) == (
         "pool `uni` is paused: Invalid account; `grass pool resume uni` asks again"
     )
+
+
+def test_an_engine_that_does_not_answer_is_named_with_its_words(
+    broker: Brokerage,
+) -> None:
+    (mark,) = broker.state.pools.pilots
+    broker.call(PilotRefused(mark, "Unable to contact", answered=False))
+    silent = "Slurm does not answer: Unable to contact; it is asked again at 1970-01-"
+    assert str(why(broker)).startswith(silent)
+    assert pool_documents(broker.state)[0].words == why(broker)
+    broker.call(PilotsNotListed("uni", "Socket timed out", 10.0))
+    assert str(why(broker)).startswith("Slurm does not answer: Socket timed out; it ")
+    absent = PilotReport(mark=mark, state=PilotState.ABSENT)
+    broker.call(PilotsListed([absent]))
+    unsure = "Slurm has not said whether it took its worker; unless Slurm lists it, it"
+    assert str(why(broker)).startswith(f"{unsure} is asked again at 1970-01-01T")
+    broker.pass_time(121)
+    broker.call(PilotsListed([absent]))
+    assert why(broker) == "waits until Slurm has taken its worker"
+
+
+def test_what_an_engine_said_before_it_fell_silent_is_told_too(
+    broker: Brokerage,
+) -> None:
+    listed(broker, PilotState.PENDING, reason="Resources")
+    broker.call(PilotsNotListed("uni", "Socket timed out", 10.0))
+    assert str(why(broker)).startswith(
+        "waits in Slurm partition gpu: Resources, job 812;"
+        " Slurm does not answer: Socket timed out; it is asked again at "
+    )
+    listed(broker, PilotState.PENDING, reason="Resources")
+    assert why(broker) == "waits in Slurm partition gpu: Resources, job 812"
+    assert pool_documents(broker.state)[0].words == ""
 
 
 def test_what_is_short_here_comes_first(broker: Brokerage) -> None:

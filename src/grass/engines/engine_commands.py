@@ -111,9 +111,9 @@ class EngineCommands:
             async with asyncio.timeout(self._limit_s):
                 return await process.wait()
         except TimeoutError:
-            raise CannotAsk(
-                f"`{words[0]}` did not answer within {self._limit_s:g} s"
-            ) from None
+            told = _one_line(_text(files[2]))[:_MOST_WORDS]
+            text = f"`{words[0]}` did not answer within {self._limit_s:g} s"
+            raise CannotAsk(": ".join(filter(None, (text, told)))) from None
         finally:
             await _end(process)
 

@@ -58,10 +58,15 @@ _UNASKED = (
     "Unexpected message received",
     "Protocol authentication error",
     "Could not resolve hostname",
-    "Could not establish a configuration source",
     "Permission denied (publickey",
 )
 """Parts of messages which say that the controller gave no answer."""
+
+_UNCONFIGURED = (
+    "Could not establish a configuration source",
+    "Unable to process configuration file",
+)
+"""The same of messages which say that the daemon's Slurm has no configuration."""
 
 STATES: Mapping[str, PilotState] = {
     **dict.fromkeys(
@@ -203,6 +208,8 @@ def _raise_if_failed(answer: CommandResult) -> None:
     if not answer.code:
         return
     words = answer.words.removeprefix("sbatch: error: ")
+    if any(part in words for part in _UNCONFIGURED):
+        raise CannotAsk(words, "set SLURM_CONF to its file, then `grass restart`")
     if any(part in words for part in _UNASKED):
         raise CannotAsk(words)
     raise EngineRefusal(words)

@@ -1,6 +1,6 @@
 """Pools and pilots: workers that somebody else's scheduler starts for us."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
 from grass.model.command_templates import CommandTemplate
+from grass.model.durations import SHORTEST_LEASE_S, duration_text
 from grass.model.resources import Capacity
 
 _LABEL = "pool-"
@@ -21,15 +22,22 @@ def pool_label(name: str) -> str:
     return _LABEL + name
 
 
+def pools_of(labels: Iterable[str]) -> list[str]:
+    """Return the pools whose workers have one of these labels."""
+    return [one.removeprefix(_LABEL) for one in labels if one.startswith(_LABEL)]
+
+
 def lacking_text(labels: Sequence[str]) -> str:
     """Say of a worker that it has none of these labels."""
-    pools = [one.removeprefix(_LABEL) for one in labels if one.startswith(_LABEL)]
     plain = [f"`{one}`" for one in labels if not one.startswith(_LABEL)]
-    parts = [f"is not of pool `{name}`" for name in pools]
+    parts = [f"is not of pool `{name}`" for name in pools_of(labels)]
     parts += [f"does not have {', '.join(plain)}"] if plain else []
     return " and ".join(parts)
 
 
+MOST_WORKERS = 10_000
+SHORTEST_TIME_S = 60.0
+"""A worker takes seconds to start, and Slurm counts in minutes."""
 MARK_DIGITS = 24
 """How long the mark of a pilot is, in hexadecimal digits."""
 
@@ -162,6 +170,24 @@ class PoolOptions(msgspec.Struct, kw_only=True):
         """
         is_shared = not self.folder and not self.submit_prefix
         return PoolEnvironment.CALLER if is_shared else PoolEnvironment.SITE
+
+
+def check_numbers(pool: PoolOptions) -> None:
+    """Refuse numbers with which no worker would come, or stay for a job."""
+    if not 0 < pool.max_workers <= MOST_WORKERS:
+        raise UsageError(f"a pool has 1 to {MOST_WORKERS} workers", "--max-workers 8")
+    if pool.cpus < 1:
+        raise UsageError("a worker of a pool has at least 1 core", "--cpus 1")
+    if pool.gpus < 0:
+        raise UsageError(f"a worker of a pool cannot have {pool.gpus} GPUs")
+    if pool.time_limit_s < SHORTEST_TIME_S:
+        shortest = duration_text(SHORTEST_TIME_S)
+        raise UsageError(f"the time of a pool is at least {shortest}", "--time 4h")
+    if pool.idle_s <= 0:
+        raise UsageError("the idle time of a pool is more than 0", "--idle 5m")
+    if pool.lease_s < SHORTEST_LEASE_S:
+        shortest = duration_text(SHORTEST_LEASE_S)
+        raise UsageError(f"the lease of a pool is at least {shortest}", "--lease 1m")
 
 
 def check_options(pool: PoolOptions) -> None:

@@ -40,6 +40,8 @@ Policy = Literal["spread", "pack"]
 """Whether a job takes the unit and worker with most free, or the tightest fit."""
 
 MOST_UNITS = 4096
+ANY_MEMORY = 2**20 * WHOLE
+"""A pebibyte: what a unit has of which nobody knows yet how much memory it has."""
 RESERVED_KINDS = frozenset(
     {"home", "broker", "id", "name", "attempt", "project", "index", "all", "last"}
 )

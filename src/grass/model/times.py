@@ -20,6 +20,11 @@ def rfc3339(microseconds: int | None) -> str | None:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def moment(at: int) -> str:
+    """Return a stored time as RFC 3339 in UTC, to the second."""
+    return (rfc3339(at - at % 1_000_000) or "").replace(".000Z", "Z")
+
+
 def microseconds(text: str) -> int:
     """Read a time with its offset from UTC as it is stored."""
     try:

@@ -17,11 +17,11 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.resources import GPU_KINDS
-from grass.model.times import rfc3339
+from grass.model.times import moment, rfc3339
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import Constraint, ProspectReply
-from grass.queries.pool_waits import pool_of, pool_words, words_of
+from grass.queries.pool_waits import pool_of, pool_words, words_for
 from grass.scheduler.reasons.explanation import (
     Explanation,
     Feasibility,
@@ -35,7 +35,6 @@ States = Mapping[int, JobState]
 DISK_FULL = "the broker's disk is full: nothing starts until there is room"
 MOST_NAMED = 3
 """How many workers are named."""
-_SECOND = 1_000_000
 
 
 def waiting_constraints(
@@ -211,12 +210,15 @@ def prospects(
     state: State, spec: Spec, reason: Explanation, forgotten: WorkerNames
 ) -> list[ProspectReply]:
     """Explain for each worker of a job's queue why the job does not start there."""
-    found = [_prospect(state, spec, one, forgotten) for one in reason.feasibility()]
+    found = [
+        _prospect(state, spec, reason.job, one, forgotten)
+        for one in reason.feasibility()
+    ]
     return sorted(found, key=lambda one: one.worker)
 
 
 def _prospect(
-    state: State, spec: Spec, one: Feasibility, forgotten: WorkerNames
+    state: State, spec: Spec, job: int, one: Feasibility, forgotten: WorkerNames
 ) -> ProspectReply:
     name, reason, why = registry.name_of(state, one.worker), str(one.obstacle), one.why
     if one.obstacle is PlacementObstacle.PINNED and spec.worker is not None:
@@ -225,7 +227,7 @@ def _prospect(
     elif one.obstacle is PlacementObstacle.AWAY and (
         pool := pool_of(state, one.worker)
     ):
-        reason, why = "to-come", words_of(state, pool)
+        reason, why = "to-come", words_for(state, pool, job)
     elif one.obstacle is PlacementObstacle.AWAY:
         reason, why = _away(state, one.worker)
     elif one.obstacle is PlacementObstacle.FREE:
@@ -254,17 +256,12 @@ def _is_off(worker: Worker) -> bool:
     return worker.address is None and not worker.connected
 
 
-def _moment(at: int) -> str:
-    """Return a time, to the second."""
-    return (rfc3339(at - at % _SECOND) or "").replace(".000Z", "Z")
-
-
 def _gone(worker: Worker) -> str:
     return "off (`--no-worker`)" if _is_off(worker) else "unreachable"
 
 
 def _since(worker: Worker) -> str:
-    return "" if worker.heard_at is None else f" since {_moment(worker.heard_at)}"
+    return "" if worker.heard_at is None else f" since {moment(worker.heard_at)}"
 
 
 def _how(state: State, worker: str) -> str:

@@ -6,7 +6,7 @@ from grass.broker.core.workers import registry
 from grass.model.pools import Pilot, Pool
 from grass.model.times import rfc3339
 from grass.queries.documents import PilotReply, PoolReply
-from grass.queries.pool_waits import pilot_words
+from grass.queries.pool_waits import pilot_words, silence_words
 
 
 def pool_documents(state: State) -> list[PoolReply]:
@@ -33,7 +33,7 @@ def _pool(state: State, pool: Pool) -> PoolReply:
         source=pool.source,
         removing=pool.removing,
         refusals=pool.refusals,
-        words=pool.words,
+        words=silence_words(state, pool) or pool.words,
         retry_at=rfc3339(pool.retry_at),
         pilots=[pilot_document(state, one) for one in memory.pilots_of(pool.name)],
     )

@@ -95,19 +95,24 @@ async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
     await after.resolve_all(body)
     call = _enqueue_call(request, body)
     done = await _answered_before(broker, call)
+    notes = after.notes
     if done is None:
-        await _check_engines(request, call)
+        notes = [*notes, *await _check_engines(request, call)]
         done = await _added(broker, call)
-    if not after.notes:
+    if not notes:
         return done
-    return replace(done, hint="\n".join(filter(None, (*after.notes, done.hint))))
+    return replace(done, hint="\n".join(filter(None, (*notes, done.hint))))
 
 
-async def _check_engines(request: Request, call: Enqueue) -> None:
-    """Ask engines about jobs that are for one pool alone, before anything is added."""
+async def _check_engines(request: Request, call: Enqueue) -> list[str]:
+    """Ask engines about jobs that are for one pool alone, before anything is added.
+
+    Returns a line for each that could not be asked.
+    """
     pools = context_of(request).pools
     if pools is not None and any(job.patch.pool for job in call.jobs):
-        await pools.check_jobs(call)
+        return await pools.check_jobs(call)
+    return []
 
 
 async def _added(broker: Broker, call: Enqueue) -> Enqueued:

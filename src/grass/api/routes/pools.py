@@ -20,7 +20,7 @@ from grass.broker.core.pools.requests import (
 from grass.broker.shell.pools import PoolRunner
 from grass.errors import Refused, UsageError
 from grass.model import command_templates
-from grass.model.pools import Pool, check_options
+from grass.model.pools import Pool, check_numbers, check_options
 from grass.queries.documents import PilotLog, PoolLogsReply, PoolsReply, ScriptReply
 from grass.queries.pool_documents import pilot_document, pool_documents
 
@@ -45,6 +45,7 @@ async def preview(request: Request, body: PoolBody) -> ScriptReply:
 
 
 def _pool(request: Request, body: PoolBody) -> Pool:
+    check_numbers(body)
     check_options(body)
     if body.template is not None:
         command_templates.check(body.template)

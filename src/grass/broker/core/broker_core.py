@@ -101,6 +101,7 @@ class BrokerCore:
             requests.PilotSubmitted: pool_calls.submitted,
             requests.PilotRefused: pool_calls.refused,
             requests.PilotsListed: pool_calls.listed,
+            requests.PilotsNotListed: pool_calls.not_listed,
             calls.ForgetProfiles: profile_calls.forget,
             calls.ImportProfiles: profile_calls.take_over,
             calls.Prune: _prune,

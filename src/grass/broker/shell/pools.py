@@ -5,7 +5,6 @@ holds up its own pool alone. What an engine answers goes back as a call.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from grass.broker.core.pools.requests import (
     PilotRefused,
     PilotSizes,
     PilotsListed,
+    PilotsNotListed,
     PilotSubmitted,
 )
 from grass.broker.core.pools.sizing import sized
@@ -28,7 +28,14 @@ from grass.errors import CannotAsk, GrassError, LeadLost
 from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.model.access import hash_of, token_text
-from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState, Pool
+from grass.model.pools import (
+    Pilot,
+    PilotReport,
+    PilotSize,
+    PilotStage,
+    PilotState,
+    Pool,
+)
 
 log = EventLog(__name__)
 
@@ -38,6 +45,12 @@ SOON_S = 1.0
 TOKEN_US = 7 * 86_400 * 1_000_000
 """How long a pilot may wait in its engine; when it comes, its token gets its end."""
 WORKER_ROLE = "worker"
+CHECK_LIMIT_S = 5.0
+"""How long an enqueue waits for engines to say whether they would take its jobs."""
+TAKEN_S = 300.0
+"""For how long an engine is not asked again about what it would take."""
+_MOST_TAKEN = 1000
+_UNCHECKED = "pool `{}` did not say whether it would take such a worker: {}"
 _NO_MARK = "MARK"
 
 
@@ -79,6 +92,8 @@ class PoolRunner:
         self._looking: set[str] = set()
         self._cancelled: set[str] = set()
         """Ids of jobs that engines were told to end."""
+        self._taken: dict[tuple[str, PilotSize], float] = {}
+        """By pool and size, until when an engine is known to take such pilots."""
         broker.ask_engines = self._ask
 
     async def check(self, pool: Pool) -> str:
@@ -91,13 +106,38 @@ class PoolRunner:
         request = self._launcher.request(pool, _NO_MARK)
         return self._provider_of(pool).preview(request)
 
-    async def check_jobs(self, call: Enqueue) -> None:
-        """Raise EngineRefusal if an engine says that it can never start a job."""
+    async def check_jobs(self, call: Enqueue) -> list[str]:
+        """Raise EngineRefusal if an engine says that it can never start a job.
+
+        Returns a line for each pool whose engine did not answer in a few seconds. Its
+        jobs are added unchecked, as those are that a submit refuses later.
+        """
+        unasked: dict[str, str] = {}
+        deadline = asyncio.get_running_loop().time() + CHECK_LIMIT_S
         for name, size in await self._broker.call(PilotSizes(call)):
             pool = self._broker.state.pools.pools.get(name)
-            if pool is not None:
-                with contextlib.suppress(CannotAsk):
-                    await self.check(sized(pool, size))
+            if pool is not None and name not in unasked:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        await self._check_size(pool, size)
+                except TimeoutError:
+                    unasked[name] = f"no answer within {CHECK_LIMIT_S:g} s"
+                except CannotAsk as error:
+                    unasked[name] = error.message
+        return [_UNCHECKED.format(name, words) for name, words in unasked.items()]
+
+    async def _check_size(self, pool: Pool, size: PilotSize) -> None:
+        """Ask about a pilot, unless the engine is silent or has said yes before."""
+        silence = self._broker.state.pools.silent.get(pool.name)
+        if silence is not None:
+            raise CannotAsk(silence.words)
+        now = asyncio.get_running_loop().time()
+        if now < self._taken.get((pool.seed, size), now):
+            return
+        await self.check(sized(pool, size))
+        if len(self._taken) >= _MOST_TAKEN:
+            self._taken.clear()
+        self._taken[pool.seed, size] = now + TAKEN_S
 
     async def logs(self, pool: Pool) -> dict[str, str]:
         """Read what the pilots of a pool printed, also of some that are gone."""
@@ -213,6 +253,7 @@ class PoolRunner:
             found = await self._provider_of(pool).poll(job_name(pool), marks)
         except CannotAsk as error:
             log.warning("pool.not_listed", pool=name, error=error)
+            await self._broker.call(PilotsNotListed(name, _words(error), self._poll_s))
         else:
             await self._broker.call(PilotsListed(list(found.values())))
             await self._stop_lost(pool, found)

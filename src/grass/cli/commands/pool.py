@@ -14,7 +14,7 @@ from grass.cli.parsing.options import (
     subcommand,
 )
 from grass.cli.parsing.pool_options import ADDING, pool_body
-from grass.cli.printing.streams import print_document, say
+from grass.cli.printing.streams import print_document, say, warn
 from grass.client.client import Client
 
 TYPE_CHECKING = False
@@ -103,10 +103,12 @@ def pilot_rows(pools: Iterable[Document]) -> list[list[str]]:
 
 
 def says(pilot: Document) -> str:
-    """Return what an engine says of a pilot."""
+    """Return what an engine says of a pilot, or what the broker knows of it."""
+    from grass.cli.printing.quantities import in_local_time
+
     start = pilot["expected_start"]
     parts = (pilot["word"], pilot["reason"], pilot["place"])
-    text = " ".join(filter(None, parts))
+    text = " ".join(filter(None, parts)) or in_local_time(pilot["says"])
     return f"{text}, estimated start {start}" if start else text
 
 
@@ -118,8 +120,10 @@ def _shape(pool: Document) -> str:
 
 
 def _state(pool: Document) -> str:
+    from grass.cli.printing.quantities import in_local_time
+
     state = "leaving" if pool["removing"] else "paused" if pool["paused"] else "asks"
-    return f"{state}: {pool['words']}" if pool["words"] else state
+    return f"{state}: {in_local_time(pool['words'])}" if pool["words"] else state
 
 
 def _pause(values: Values, rest: list[str]) -> int:
@@ -169,8 +173,10 @@ def _about(pilot: Document) -> str:
 def _report(values: Values, name: str, done: Document, what: str) -> int:
     if values.has("json"):
         print_document({"pool": name, **done})
-    else:
-        say(f"{name} {what}")
+        return 0
+    for warning in done["warnings"]:
+        warn(warning)
+    say(f"{name} {what}")
     return 0
 
 

@@ -54,11 +54,13 @@ def read_pool_file(
 def _read_key(
     file: ConfigFile, key: str, value: object, options: Sequence[Option], values: Values
 ) -> None:
+    from grass.model.command_templates import TABLES
+
     known = {one.key: one for one in options if one.key not in _NOT_IN_A_FILE}
     known |= {name: _option(options, key) for name, key in _LISTS.items()}
     option = known.get(key)
     if option is None:
-        names = ", ".join(sorted(known))
+        names = ", ".join((*sorted(known), *(f"[{one}]" for one in TABLES)))
         raise UsageError(f"{file.place(key)}: there is no `{key}`", f"it is {names}")
     for text in _texts(file, key, value, option):
         values.add(option, text)

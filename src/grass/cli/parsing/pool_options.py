@@ -86,6 +86,7 @@ def _shape(values: Values) -> Document:
     most, time = values.whole_number("max_workers"), values.text("time") or usual
     if most is None or time is None:
         raise UsageError("a pool needs --max-workers N and --time TIME")
+    cpus = values.whole_number("cpus")
     return {
         "max_workers": most,
         "idle_s": seconds(values.text("idle") or _DEFAULT_IDLE),
@@ -93,7 +94,7 @@ def _shape(values: Values) -> Document:
         "lease_s": seconds(values.text("lease") or _DEFAULT_LEASE),
         "mode": _mode(values.text("mode") or "auto"),
         "environment": _environment(values.text("environment")),
-        "cpus": values.whole_number("cpus") or 1,
+        "cpus": 1 if cpus is None else cpus,
         "gpus": _gpus(values),
         "memory_mib": _memory_mib(values),
     }
@@ -153,5 +154,7 @@ def _memory_mib(values: Values) -> int | None:
     from grass.model.amount_text import WHOLE
     from grass.model.resources import request_from
 
-    ((_, amount),) = request_from(f'{{ram:"{text}"}}')
+    amount = dict(request_from(f'{{ram:"{text}"}}')).get("ram", 0)
+    if not amount:
+        raise UsageError(f"--memory `{text}` is no memory", "as --memory 8G")
     return math.ceil(amount * 1024 / WHOLE)

@@ -78,7 +78,7 @@ def _constraint(one: Document) -> list[str]:
         str(one["what"]),
         *(_amount(one, field) for field in ("need", "have", "of")),
         "ok" if one["ok"] else "short",
-        one.get("note") or "",
+        in_local_time(one.get("note") or ""),
     ]
 
 

@@ -49,7 +49,7 @@ def in_local_time(text: str, now: datetime | None = None) -> str:
     present = datetime.now(UTC) if now is None else now
     written = list[str]()
     for word in text.split(" "):
-        stamp = word.rstrip(",;.)")
+        stamp = word.rstrip(",;:.)")
         at = _instant(stamp)
         if at is None:
             written.append(word)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from grass.model.amount_text import WHOLE, amount_text, amount_texts
 from grass.model.durations import duration_text
-from grass.model.pools import lacking_text
-from grass.model.resources import GPU_KINDS, Units, request_text
+from grass.model.pools import lacking_text, pools_of
+from grass.model.resources import ANY_MEMORY, GPU_KINDS, Units, request_text
 from grass.scheduler.learned_memory import with_any_memory
 from grass.scheduler.pilot_terms import has_time
 from grass.scheduler.placement import fits_when_empty, kinds_of
@@ -43,13 +43,19 @@ def never_fits(serving: list[WorkerUnits], key: ShapeKey, now: float) -> str | N
     found = next(filter(None, problems), None)
     if found is not None:
         return found
-    text = f"no worker of queue `{key.queue}` has {asked} together"
+    text = f"no worker of {_place(key)} has {asked} together"
     return _with_gpus(text, labelled, key)
 
 
 def _too_long(key: ShapeKey) -> str:
     needed = duration_text(key.time_s or 0.0)
-    return f"no worker of queue `{key.queue}` stays for the {needed} that it may take"
+    return f"no worker of {_place(key)} stays for the {needed} that it may take"
+
+
+def _place(key: ShapeKey) -> str:
+    """Return where jobs of a shape may run: a pool that they name, or their queue."""
+    pools = pools_of(key.labels)
+    return f"pool `{pools[0]}`" if pools else f"queue `{key.queue}`"
 
 
 def too_small(worker: WorkerUnits, key: ShapeKey, now: float) -> str:
@@ -78,8 +84,11 @@ def _unlabelled(key: ShapeKey) -> str:
     if key.worker is not None:
         lacks = lacking_text(sorted(key.labels))
         return f"the worker that it is pinned to {lacks}"
-    wanted = ", ".join(f"`{label}`" for label in sorted(key.labels))
-    return f"no worker of queue `{key.queue}` has {wanted}"
+    plain = [label for label in sorted(key.labels) if not pools_of([label])]
+    if not plain:
+        return f"there is no {_place(key)}"
+    wanted = ", ".join(f"`{label}`" for label in plain)
+    return f"no worker of {_place(key)} has {wanted}"
 
 
 def _too_much(
@@ -88,27 +97,26 @@ def _too_much(
     """Say that there is no such kind, or less of it than is asked for, or None."""
     queue = key.queue
     if not any(_sizes(worker, queue, kind) for worker in workers):
-        return f"queue `{queue}` has no {kind}; {_kinds(workers, queue)}"
+        return f"{_place(key)} has no {kind}; {_kinds(workers, queue)}"
     most = max(_most(worker, key, kind) for worker in workers)
     if asked <= most:
         return None
     if kind not in GPU_KINDS:
         wanted, has = amount_texts(kind, asked, most)
-        text = f"{kind}: asked {wanted}, the most any worker of queue"
-        return f"{text} `{queue}` has is {has}"
+        text = f"{kind}: asked {wanted}, the most any worker of"
+        return f"{text} {_place(key)} has is {has}"
     return _with_gpus(_too_few_gpus(key, kind, asked, most), workers, key)
 
 
 def _too_few_gpus(key: ShapeKey, kind: str, asked: int, most: int) -> str:
     if not most:
-        return f"no GPU of queue `{key.queue}` matches `{key.model}`"
+        return f"no GPU of {_place(key)} matches `{key.model}`"
     wanted, has = amount_texts(kind, asked, most)
     of_model = "" if key.model is None else f" that match `{key.model}`"
     if kind == "vram" and _is_on_one(key):
-        what = "that matches" if key.model else "of queue"
-        where = f"`{key.model or key.queue}`"
-        return f"vram: asked {wanted}, the largest GPU {what} {where} has {has}"
-    text = f"{kind}: asked {wanted}, the most any worker of queue `{key.queue}` has"
+        which = f"that matches `{key.model}`" if key.model else f"of {_place(key)}"
+        return f"vram: asked {wanted}, the largest GPU {which} has {has}"
+    text = f"{kind}: asked {wanted}, the most any worker of {_place(key)} has"
     return f"{text} is {has}{of_model}"
 
 
@@ -128,7 +136,8 @@ def gpu_list(workers: Iterable[WorkerUnits], queue: str) -> str:
         for unit in _sizes(worker, queue, "gpu") or vram:
             details = worker.gpus.get(unit)
             model = details.model if details else ""
-            memory = f" of {amount_text(vram[unit], 'vram')}" if unit in vram else ""
+            known = vram.get(unit, ANY_MEMORY) < ANY_MEMORY
+            memory = f" of {amount_text(vram[unit], 'vram')}" if known else ""
             if model or memory:
                 sorts[f"{model or 'GPU'}{memory}"] += 1
     texts = [f"{count} {sort}" for sort, count in sorts.most_common(MOST_LISTED)]

@@ -120,7 +120,7 @@ def job_refused(
     """Wait before a pilot for this job is asked for again."""
     times = memory.refused_jobs[job].times + 1 if job in memory.refused_jobs else 1
     again_at = None if times >= MOST_REFUSALS else now_us + _back_off_us(times)
-    memory.refused_jobs[job] = RefusedJob(times, again_at)
+    memory.refused_jobs[job] = RefusedJob(times, again_at, pool.name, words)
     if times == 1:
         refused(memory, pool, words, now_us)
     else:

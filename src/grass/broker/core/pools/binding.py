@@ -10,7 +10,8 @@ from grass.broker.core.jobs import eligibility
 from grass.broker.core.pools import asking, leaving
 from grass.broker.core.state import State
 from grass.model.durations import duration_text
-from grass.model.pools import Pilot, PilotStage
+from grass.model.jobs.job import Job
+from grass.model.pools import Pilot, PilotStage, pool_label
 
 _SECOND_US = 1_000_000
 
@@ -52,22 +53,37 @@ def _follow(state: State, pilot: Pilot) -> None:
     if pilot.used or not is_wanted:
         leaving.leave(state.pools, pilot)
     elif pilot.connected:
-        _check_time(state, pilot)
+        job = state.jobs[pilot.job]
+        words = _too_short(state, pilot, job) or _too_small(state, pilot, job)
+        if words is not None:
+            pool = state.pools.pools[pilot.pool]
+            asking.job_refused(state.pools, pool, job.id, words, state.now_us)
+            leaving.leave(state.pools, pilot)
 
 
-def _check_time(state: State, pilot: Pilot) -> None:
-    """Let a pilot leave that was given less time than its job may take."""
-    assert pilot.job is not None
-    needs_s = state.specs[state.jobs[pilot.job].spec].may_take_s
+def _too_short(state: State, pilot: Pilot, job: Job) -> str | None:
+    """Say that a pilot was given less time than its job may take, if so."""
+    needs_s = state.specs[job.spec].may_take_s
     if needs_s is None or pilot.ends_at is None:
-        return
+        return None
     left_s = (pilot.ends_at - state.now_us) / _SECOND_US
-    if left_s < needs_s:
-        words = f"a worker has {duration_text(left_s)} left, and job {pilot.job}"
-        words += f" may take {duration_text(needs_s)}"
-        pool = state.pools.pools[pilot.pool]
-        asking.job_refused(state.pools, pool, pilot.job, words, state.now_us)
-        leaving.leave(state.pools, pilot)
+    if left_s >= needs_s:
+        return None
+    words = f"a worker has {duration_text(left_s)} left, and job {job.id}"
+    return f"{words} may take {duration_text(needs_s)}"
+
+
+def _too_small(state: State, pilot: Pilot, job: Job) -> str | None:
+    """Say what a pilot lacks that its job asks for: memory that no pool declares."""
+    spec = state.specs[job.spec]
+    words = state.scheduler.never_fits(
+        job.queue,
+        spec.request,
+        worker=pilot.worker,
+        labels=spec.all_labels | {pool_label(pilot.pool)},
+        learned="" if spec.auto_vram else None,
+    )
+    return None if words is None else f"the worker that came is too small: {words}"
 
 
 def _takes_its_job(pilot: Pilot) -> bool:

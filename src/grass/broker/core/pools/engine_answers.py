@@ -9,7 +9,7 @@ take never came. A pilot whose worker is connected is alive, whatever the engine
 from collections.abc import Iterable
 
 from grass.broker.core.pools import asking
-from grass.broker.core.pools.pool_memory import CancelPilots, PoolMemory
+from grass.broker.core.pools.pool_memory import CancelPilots, PoolMemory, Silence
 from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState
 
 UNLISTED_US = 120 * 1_000_000
@@ -28,6 +28,7 @@ def restarted(memory: PoolMemory, now_us: int) -> None:
 
 def submitted(memory: PoolMemory, pool: str, mark: str, engine_id: str) -> None:
     """Note the id of a pilot that the engine has taken."""
+    memory.silent.pop(pool, None)
     pilot = memory.pilots.get(mark)
     if pilot is None:
         memory.effects.append(CancelPilots(pool, (engine_id,)))
@@ -50,6 +51,7 @@ def refused(memory: PoolMemory, mark: str, words: str, now_us: int) -> None:
     if pilot is None:
         return
     pool = memory.pools[pilot.pool]
+    memory.silent.pop(pool.name, None)
     if pilot.job is None:
         asking.refused(memory, pool, words, now_us)
     else:
@@ -61,7 +63,9 @@ def not_answered(memory: PoolMemory, mark: str, words: str, now_us: int) -> None
     """Keep a pilot that the engine may have taken."""
     pilot = memory.pilots.get(mark)
     if pilot is not None:
-        asking.not_asked(memory, memory.pools[pilot.pool], words, now_us)
+        pool = memory.pools[pilot.pool]
+        asking.not_asked(memory, pool, words, now_us)
+        memory.silent[pool.name] = Silence(words, pool.retry_at or now_us)
         pilot.unsure_since = now_us
         memory.save(pilot)
 
@@ -72,6 +76,7 @@ def listed(memory: PoolMemory, reports: Iterable[PilotReport], now_us: int) -> N
     for report in reports:
         pilot = memory.pilots.get(report.mark)
         if pilot is not None:
+            memory.silent.pop(pilot.pool, None)
             _listed(memory, pilot, report, now_us)
             marks.append(report.mark)
     left = (memory.pilots.get(mark) for mark in marks)
@@ -101,7 +106,9 @@ def _ended(memory: PoolMemory, pilot: Pilot, report: PilotReport, now_us: int) -
         _has_id(memory, pilot, report)
         return
     if pilot.came_at is None and pilot.stage is not PilotStage.LEAVING:
-        words = " ".join(filter(None, (NO_START, report.word, report.reason)))
+        said = " ".join(filter(None, (report.word, report.reason)))
+        words = ": ".join(filter(None, (NO_START, said)))
+        words += f"; `grass pool logs {pilot.pool}` shows what it printed"
         asking.start_failed(memory, memory.pools[pilot.pool], words, now_us)
     memory.drop(pilot)
 

@@ -3,6 +3,7 @@
 from grass.broker.core.calls import Done
 from grass.broker.core.jobs.enqueue import checked_call
 from grass.broker.core.pools import asking, engine_answers, leaving, pool_workers
+from grass.broker.core.pools.pool_memory import Silence
 from grass.broker.core.pools.requests import (
     AddPool,
     AskForPilots,
@@ -10,6 +11,7 @@ from grass.broker.core.pools.requests import (
     PilotRefused,
     PilotSizes,
     PilotsListed,
+    PilotsNotListed,
     PilotSubmitted,
     RemovePool,
     SetPoolPaused,
@@ -17,13 +19,11 @@ from grass.broker.core.pools.requests import (
 from grass.broker.core.pools.sizing import has_own_pilot, own_size
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
-from grass.errors import NotFound, Refused, UsageError
-from grass.model.durations import SHORTEST_LEASE_S
+from grass.errors import NotFound, Refused
 from grass.model.journal import EventKind
-from grass.model.pools import Pilot, PilotSize, Pool
+from grass.model.pools import Pilot, PilotSize, Pool, check_numbers
 from grass.model.resources import check_name
 
-MOST_WORKERS = 10_000
 MOST_CHECKED = 10
 """For how many different jobs of a call an engine is asked first."""
 
@@ -37,12 +37,7 @@ def add(state: State, call: AddPool) -> Done:
             f"there is a pool `{pool.name}` already",
             f"`grass pool remove {pool.name}`, or choose another name",
         )
-    if not 0 < pool.max_workers <= MOST_WORKERS:
-        raise UsageError(f"max_workers is between 1 and {MOST_WORKERS}")
-    if pool.idle_s <= 0 or pool.time_limit_s <= 0:
-        raise UsageError("the idle time and the time limit of a pool are more than 0")
-    if pool.lease_s < SHORTEST_LEASE_S:
-        raise UsageError(f"the lease of a pool is at least {SHORTEST_LEASE_S:g}s")
+    check_numbers(pool)
     state.pools.save_pool(pool)
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-added", name=pool.name, engine=pool.engine)
@@ -66,7 +61,23 @@ def remove(state: State, call: RemovePool) -> Done:
     leaving.remove(state.pools, pool, pool_workers.with_jobs(state))
     pool_workers.publish(state)
     state.note_by(call.actor, "pool-removed", name=pool.name)
-    return Done()
+    waiting = _waiting(state, pool)
+    if not waiting:
+        return Done()
+    jobs = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"
+    words = (
+        f"{jobs} for pool `{pool.name}` alone, and will wait in the queue: `grass edit"
+        " ID --pool none` lets one run anywhere, `grass cancel ID` takes it out"
+    )
+    return Done(warnings=[words])
+
+
+def _waiting(state: State, pool: Pool) -> int:
+    """Count the jobs that are for a pool alone and have not started."""
+    return sum(
+        state.specs[job.spec].pool == pool.name and job.id not in state.attempts
+        for job in state.jobs.values()
+    )
 
 
 def ask_by_hand(state: State, call: AskForPilots) -> Done:
@@ -148,6 +159,12 @@ def refused(state: State, call: PilotRefused) -> None:
     if pool is not None and pool.paused and not was_paused:
         state.note("pool-paused", name=pool.name, reason=pool.words)
     state.batch.urgent = True
+
+
+def not_listed(state: State, call: PilotsNotListed) -> None:
+    """Note that an engine does not answer."""
+    again_at = state.now_us + int(call.again_s * 1_000_000)
+    state.pools.silent[call.pool] = Silence(call.words, again_at)
 
 
 def listed(state: State, call: PilotsListed) -> None:

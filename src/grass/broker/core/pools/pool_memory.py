@@ -40,6 +40,17 @@ class RefusedJob(NamedTuple):
     times: int
     retry_at: int | None
     """None: no pilot is asked for any more."""
+    pool: str
+    words: str
+    """Why, in the engine's words or in those of what came."""
+
+
+class Silence(NamedTuple):
+    """An engine that does not answer."""
+
+    words: str
+    again_at: int
+    """When it is asked again."""
 
 
 PoolEffect = Submit | CancelPilots | DrainWorker
@@ -64,6 +75,8 @@ class PoolMemory:
         """Workers that their engines are about to end; not stored."""
         self.refused_jobs: dict[int, RefusedJob] = {}
         """Jobs whose own pilots were refused; not stored."""
+        self.silent: dict[str, Silence] = {}
+        """Pools whose engines did not answer when they were last asked; not stored."""
         self.left: set[str] = set()
         """Marks of pilots that are over, whose workers are not forgotten yet."""
 
@@ -140,5 +153,6 @@ class PoolMemory:
         """Forget a pool that is to be removed, once it has no pilot."""
         if pool.removing and not self.pilots_of(pool.name):
             del self.pools[pool.name]
+            self.silent.pop(pool.name, None)
             self.changed_pools.pop(pool.name, None)
             self.removed_pools.append(pool.name)

@@ -64,6 +64,15 @@ class PilotRefused(Call[None]):
     answered: bool
 
 
+class PilotsNotListed(Call[None]):
+    """The engine of a pool could not be asked about its pilots."""
+
+    pool: str
+    words: str
+    again_s: float
+    """After how long it is asked again."""
+
+
 class PilotsListed(Call[None]):
     """An engine has told of all these pilots."""
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
-from grass.model.jobs.spec import Spec
+from grass.model.jobs.spec import Spec, least_request
+from grass.model.pools import PoolMode
 from grass.model.queue import Queue
 from grass.model.worker import Worker, is_worker_id
 
@@ -66,12 +67,11 @@ def name_for(state: State, worker: str, wanted: str) -> str:
 
 def check_fit(state: State, queue: Queue, spec: Spec) -> None:
     """Refuse a job that no known worker could ever run, be it here or away."""
-    shown_by = "workers" if spec.all_labels else "show"
-    hint = f"see `grass {shown_by}` for what there is"
     pinned = spec.worker
     if pinned is not None and queue.views and pinned not in queue.views:
         name = name_of(state, pinned)
-        raise NeverFits(f"worker `{name}` has no part in queue `{queue.name}`", hint)
+        words = f"worker `{name}` has no part in queue `{queue.name}`"
+        raise NeverFits(words, _hint(state, spec))
     problem = state.scheduler.never_fits(
         queue.name,
         spec.request,
@@ -82,7 +82,22 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
         time_s=spec.rounded_time_s,
     )
     if problem is not None:
-        raise NeverFits(problem, hint)
+        raise NeverFits(problem, _hint(state, spec))
+
+
+def _hint(state: State, spec: Spec) -> str:
+    """Say what to do about a request that can never be met."""
+    if spec.pool is None:
+        shown_by = "workers" if spec.all_labels else "show"
+        return f"see `grass {shown_by}` for what there is"
+    pool = state.pools.find(spec.pool)
+    asks_memory = "vram" in dict(least_request(spec))
+    if asks_memory and pool.gpus and pool.mode is PoolMode.SHARED:
+        return (
+            "ask for GPUs alone, `-g 1`, or add the pool with --mode auto: memory of"
+            " GPUs is not known before a worker has come"
+        )
+    return "see `grass pool show` for what there is"
 
 
 def note_clock(worker: Worker, wall_us: int, now_us: int) -> None:
