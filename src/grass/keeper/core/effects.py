@@ -4,8 +4,6 @@ Effects of one step are carried out in order, with one exception that the core r
 on: a `Spawn` happens only after every record before it has reached the file.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from grass.keeper.protocol import Entry, StartVerb

@@ -5,8 +5,6 @@ reach the core as `now`, in seconds of a clock that cannot jump and that goes on
 the machine sleeps.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from grass.keeper.protocol import Entry, StartVerb, Usage, Verb
