@@ -62,3 +62,16 @@ def test_a_pilot_that_is_told_of_no_gpu_offers_none(folder: Path) -> None:
     assert len(ran.stderr.splitlines()) == 1
     assert "CUDA_VISIBLE_DEVICES is not set here" in ran.stderr
     assert (folder / "m1.ended").exists()
+
+
+def test_a_pilot_loads_little() -> None:
+    source = Path(pilot.__file__).parents[3]
+    looked = (
+        f"import sys; sys.path.insert(0, {str(source)!r})\n"
+        "import grass.daemon.pools.pilot_process\n"
+        "print(*sys.modules)"
+    )
+    words = [sys.executable, "-I", "-S", "-c", looked]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    heavy = {"typing", "subprocess", "threading", "tempfile", "shutil", "pathlib"}
+    assert heavy & set(ran.stdout.split()) == set()

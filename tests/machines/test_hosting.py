@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from grass.daemon.pools.pilot import AWAY_LIMIT
+from grass.daemon.pools.pilot_variables import AWAY_LIMIT
 from tests.support.fifo import Fifo
 from tests.support.machines import LOOPBACK, Machine, invitation, tcp_endpoint
 from tests.support.patience import PATIENCE_S

@@ -22,7 +22,7 @@ from grass.daemon.hosting import (
     save_options,
     with_worker_name,
 )
-from grass.daemon.pools.pilot import AWAY_LIMIT
+from grass.daemon.pools.pilot_variables import AWAY_LIMIT
 from grass.daemon.unix_access import UnixAccess
 from grass.daemon.worker_setup import (
     with_old_results_removed,

@@ -13,7 +13,7 @@ from typing import Any
 from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
-from grass.daemon.pools.pilot import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
+from grass.daemon.pools.pilot_variables import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import allotted_units, boot_id, found_units
 from grass.event_log import EventLog

@@ -86,20 +86,13 @@ def _run_in_home(told: dict[str, Any], stop_file: str) -> int:
 def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
     program = os.path.join(os.path.normpath(root), "__main__.py")
-    command = [sys.executable, "-I", program, "daemon"]
-    environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
+    command = [sys.executable, "-I", program, "daemon", *told["words"]]
     os.makedirs(told["output"], mode=0o700, exist_ok=True)
-    environment[OUTPUT] = told["output"]
-    # A broker of an earlier version has not said it.
-    environment[AWAY_LIMIT] = str(told.get("away_limit_s", ""))
     ends_at = _boot_s() + time_left(told["time_limit_s"])
-    environment[ENDS_AT] = str(ends_at)
-    if not told["gpus"]:
-        # Many engines leave every GPU of a host visible to jobs that asked for none.
-        environment[_VISIBLE] = ""
+    environment = _environment(home, told, ends_at)
     pid = os.fork()
     if not pid:
-        _become([*command, *told["words"]], environment)
+        _become(command, environment)
     worker = os.pidfd_open(pid)
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -111,6 +104,18 @@ def _run(home: str, told: dict[str, Any], stop_file: str) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def _environment(home: str, told: dict[str, Any], ends_at: float) -> dict[str, str]:
+    environment = {**os.environ, "GRASS_HOME": home, ALLOTTED: _allotted(told)}
+    environment[OUTPUT] = told["output"]
+    # A broker of an earlier version has not said it.
+    environment[AWAY_LIMIT] = str(told.get("away_limit_s", ""))
+    environment[ENDS_AT] = str(ends_at)
+    if not told["gpus"]:
+        # Many engines leave every GPU of a host visible to jobs that asked for none.
+        environment[_VISIBLE] = ""
+    return environment
+
+
 def _become(command: list[str], environment: dict[str, str]) -> NoReturn:
     """Run the worker in this process, which ends when its parent is killed.
 
@@ -119,7 +124,7 @@ def _become(command: list[str], environment: dict[str, str]) -> NoReturn:
     try:
         _prctl(_PARENT_ENDS, signal.SIGTERM)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        os.execve(command[0], command, environment)  # noqa: S606 -- no shell is wanted
+        os.execve(command[0], command, environment)
     finally:
         os._exit(_NOT_RUN)
 

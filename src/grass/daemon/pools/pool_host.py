@@ -19,6 +19,7 @@ from grass.client.json_codec import encoded
 from grass.client.private_files import replace_private
 from grass.daemon.pools import pilot
 from grass.daemon.pools.pilot_folders import PilotFolders, folder_of, output_folder
+from grass.daemon.pools.pilot_process import BEGAN, ENDED, STOP
 from grass.engines.command_engine import CommandEngine
 from grass.engines.engine_commands import EngineCommands
 from grass.engines.provider import PilotRequest, Provider
@@ -121,7 +122,7 @@ class PilotFiles:
         if pool.submit_prefix:
             await _run_there(pool, _STOP, mark)
         else:
-            await asyncio.to_thread((folder_of(pool) / f"{mark}{pilot.STOP}").touch)
+            await asyncio.to_thread((folder_of(pool) / f"{mark}{STOP}").touch)
 
     async def logs(self, pool: Pool) -> dict[str, str]:
         """Return the ends of what its pilots printed, the last ones last."""
@@ -213,7 +214,7 @@ def _write_here(folder: Path, mark: str, text: str) -> None:
 
 
 def _remove_here(folder: Path, mark: str) -> None:
-    for end in ("", pilot.STOP, pilot.BEGAN, pilot.ENDED):
+    for end in ("", STOP, BEGAN, ENDED):
         (folder / f"{mark}{end}").unlink(missing_ok=True)
 
 

@@ -1,0 +1,10 @@
+"""Variables with which a pilot tells its worker what the engine has lent."""
+
+ALLOTTED = "GRASS_ALLOTTED"
+"""Cores, MiB and GPUs that the engine has given, which the worker does not exceed."""
+ENDS_AT = "GRASS_ENDS_AT"
+"""When the engine ends this job, in seconds since boot."""
+OUTPUT = "GRASS_PILOT_OUTPUT"
+"""The folder for the output of jobs, which the broker sees too."""
+AWAY_LIMIT = "GRASS_AWAY_LIMIT"
+"""The worker leaves when its broker was not reached for so many seconds."""
