@@ -2,6 +2,12 @@
 
 A real Slurm with three nodes of four cores on this host. The time of a throughput
 counts from the first call until the last job has ended, the start of workers included.
+
+Slurm starts batch jobs once a second, so the phase of that second at which a turn
+begins counts for up to a fifth of it. Grass and HyperQueue therefore take turns on the
+same Slurm, whose nodes are idle, each time at a random phase; the median of the turns
+is the figure of a round. Single starts begin at a random phase, too.
+
 HyperQueue's own automatic allocation cannot be run: its package for Python, which the
 peers are installed from, has neither the program `hq`, which an allocation would start
 as a worker, nor a call that adds an allocation queue or a worker of another process. So
@@ -9,15 +15,19 @@ it is measured with less to do: three allocations of the same size, each with a 
 and a worker of its own in one process, and a third of the jobs given to each.
 """
 
+import json
+import random
 import shlex
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.support.homes import GrassHome
-from tests.support.slurm import SlurmCluster
+from tests.support.patience import until
+from tests.support.slurm import NODES, SlurmCluster
 
 from benchmarks import peers
 from benchmarks.figures import Benchmark, Claim, Contender, Figures
@@ -29,14 +39,17 @@ _OWN, _OWN_SBATCH = "Grass, a pilot of its own", "`sbatch` of the same script"
 _HYPERQUEUE = "HyperQueue, a third of the jobs in each allocation"
 _LOOK_S = 0.02
 _JOB_S = 0.1
-_NODES, _CORES = 3, 4
+_CORES = 4
+_TURNS = 3
+"""Of Grass and of HyperQueue in a round."""
+_TICK_S = 1.0
+"""How often Slurm starts batch jobs."""
 _MOST_S = 120.0
 
 
 def pools(sizes: Sizes) -> Benchmark:
     """Return the pilots and Slurm alone, and HyperQueue where it can be had."""
     jobs, starts = sizes.pool_jobs, sizes.pool_starts
-    contenders: list[Contender] = [lambda: _throughputs(jobs), lambda: _starts(starts)]
     claims = [
         Claim(
             "jobs/s through shared Slurm pilots, against `sbatch` of each",
@@ -56,22 +69,33 @@ def pools(sizes: Sizes) -> Benchmark:
     ]
     notes = [
         f"{jobs} jobs of 0.1 s on three nodes of four cores",
-        f"{starts} pilots one after another, the median of each round",
+        _TURN_NOTE,
+        f"{starts} pilots one after another, each at a random phase; their median",
     ]
+    turns: dict[str, _Turn] = {_SHARED: _shared_s}
     try:
         peers.install_hyperqueue()
     except peers.LeftOut as why:
         notes.append(f"left out: {why}")
     else:
-        contenders.append(lambda: _hyperqueue(jobs))
+        turns[_HYPERQUEUE] = _hyperqueue_s
         claims.insert(1, _AGAINST_HYPERQUEUE)
         notes.append(
             "HyperQueue from PyPI has no `hq`, so no automatic allocation: it has a"
             " server in each of three allocations, which is given a third of the jobs"
         )
+    contenders: list[Contender] = [
+        lambda: _throughputs(jobs, turns),
+        lambda: _starts(starts),
+    ]
     return Benchmark("pools", contenders, claims, "jobs/s and s", notes)
 
 
+_TURN_NOTE = (
+    f"shared pilots and HyperQueue: the median of {_TURNS} turns of each on the same"
+    " Slurm, whose nodes are idle; a turn begins without workers, at a random phase of"
+    " the second in which Slurm starts jobs"
+)
 _AGAINST_HYPERQUEUE = Claim(
     "jobs/s through shared Slurm pilots, against HyperQueue in three allocations",
     lambda f: f[_SHARED] / f[_HYPERQUEUE],
@@ -81,9 +105,20 @@ _AGAINST_HYPERQUEUE = Claim(
 )
 
 
+class _Site(NamedTuple):
+    """A Slurm, a daemon whose commands reach it, and a folder."""
+
+    cluster: SlurmCluster
+    home: GrassHome
+    folder: Path
+
+
+_Turn = Callable[[_Site, int, int], float]
+"""Runs so many jobs on a site, in its turn with this number; returns the seconds."""
+
+
 @contextmanager
-def _site() -> Iterator[tuple[SlurmCluster, GrassHome, Path]]:
-    """Give a Slurm, and a daemon whose commands reach it."""
+def _site() -> Iterator[_Site]:
     with scratch_folder() as folder:
         cluster = SlurmCluster(folder / "slurm")
         home = GrassHome(folder)
@@ -93,25 +128,51 @@ def _site() -> Iterator[tuple[SlurmCluster, GrassHome, Path]]:
         try:
             bound = ("--bind=127.0.0.1:0", "--advertise=127.0.0.1", "--no-worker")
             home.ok("start", *bound)
-            yield cluster, home, folder
+            yield _Site(cluster, home, folder)
         finally:
             cluster.run("scancel", "--name=grass-uni")
             home.end()
             cluster.stop()
 
 
-def _throughputs(jobs: int) -> Figures:
-    with _site() as (cluster, home, folder):
-        took_s = _sbatch_all(cluster, folder, jobs)
-        _add(home, folder, "--mode=shared", "--cpus=4", "--max-workers=3")
-        began = time.perf_counter()
-        home.ok(
-            "enqueue", "--array", f"1-{jobs}", "--pool=uni", "--", "sleep", f"{_JOB_S}"
-        )
-        home.ok("wait", "all")
-        shared_s = time.perf_counter() - began
-        assert home.client.overview()["daemon"]["jobs"]["succeeded"] == jobs
-    return {_SHARED: jobs / shared_s, _SBATCH: jobs / took_s}
+def _throughputs(jobs: int, turns: Mapping[str, _Turn]) -> Figures:
+    took_s: dict[str, list[float]] = {name: [] for name in turns}
+    with _site() as site:
+        alone_s = _sbatch_all(site.cluster, site.folder, jobs)
+        for number in range(_TURNS):
+            order = list(turns)[:: -1 if number % 2 else 1]
+            for name in order:
+                _await_idle(site.cluster)
+                _await_phase()
+                took_s[name].append(turns[name](site, jobs, number))
+    figures = {name: jobs / statistics.median(each) for name, each in took_s.items()}
+    return {**figures, _SBATCH: jobs / alone_s}
+
+
+def _await_phase() -> None:
+    """Wait for any phase of Slurm's tick; what has just ended is bound to one."""
+    time.sleep(random.uniform(0, _TICK_S))
+
+
+def _await_idle(cluster: SlurmCluster) -> None:
+    until(lambda: cluster.idle_nodes() == set(NODES), "not all nodes are idle")
+
+
+def _shared_s(site: _Site, jobs: int, number: int) -> float:
+    home = site.home
+    _add(home, site.folder, "--mode=shared", "--cpus=4", "--max-workers=3")
+    began = time.perf_counter()
+    home.ok("enqueue", "--array", f"1-{jobs}", "--pool=uni", "--", "sleep", f"{_JOB_S}")
+    home.ok("wait", "all")
+    took_s = time.perf_counter() - began
+    succeeded = home.client.overview()["daemon"]["jobs"]["succeeded"]
+    assert succeeded == jobs * (number + 1)
+    # The next turn is to begin without workers, too.
+    home.ok("pool", "remove", "uni")
+    until(
+        lambda: not json.loads(home.ok("pool", "show", "--json"))["pools"], "it stays"
+    )
+    return took_s
 
 
 def _sbatch_all(cluster: SlurmCluster, folder: Path, jobs: int) -> float:
@@ -127,20 +188,19 @@ def _sbatch_all(cluster: SlurmCluster, folder: Path, jobs: int) -> float:
     return time.perf_counter() - began
 
 
-def _hyperqueue(jobs: int) -> Figures:
-    with _site() as (cluster, _, folder):
-        shares = [len(range(node, jobs, _NODES)) for node in range(_NODES)]
-        outputs = [folder / f"hyperqueue-{node}" for node in range(_NODES)]
-        began = time.time()
-        for share, output in zip(shares, outputs, strict=True):
-            place = folder / f"{output.name}.cluster"
-            place.mkdir()
-            command = ("sleep", f"{_JOB_S}")
-            words = peers.hyperqueue_command(place, share, _CORES, *command)
-            options = [f"--output={output}", f"--cpus-per-task={_CORES}"]
-            cluster.run("sbatch", *options, f"--wrap={shlex.join(words)}")
-        ended_at = max(map(_last_began_at, outputs)) + _JOB_S
-        return {_HYPERQUEUE: jobs / (ended_at - began)}
+def _hyperqueue_s(site: _Site, jobs: int, number: int) -> float:
+    shares = [len(range(node, jobs, len(NODES))) for node in range(len(NODES))]
+    names = [f"hyperqueue-{number}-{node}" for node in NODES]
+    began = time.time()
+    for share, name in zip(shares, names, strict=True):
+        place = site.folder / f"{name}.cluster"
+        place.mkdir()
+        command = ("sleep", f"{_JOB_S}")
+        words = peers.hyperqueue_command(place, share, _CORES, *command)
+        options = [f"--output={site.folder / name}", f"--cpus-per-task={_CORES}"]
+        site.cluster.run("sbatch", *options, f"--wrap={shlex.join(words)}")
+    ended_at = max(_last_began_at(site.folder / name) for name in names) + _JOB_S
+    return ended_at - began
 
 
 def _last_began_at(output: Path) -> float:
@@ -166,6 +226,7 @@ def _starts(starts: int) -> Figures:
 
 
 def _enqueued_s(home: GrassHome, script: Path) -> float:
+    _await_phase()
     began = time.time()
     job = home.enqueue("--pool=uni", "--time-limit=20m", "--", str(script))
     home.wait(job)
@@ -176,6 +237,7 @@ def _submitted_s(
     cluster: SlurmCluster, folder: Path, script: Path, number: int
 ) -> float:
     output = folder / f"stamp-{number}"
+    _await_phase()
     began = time.time()
     cluster.run("sbatch", f"--output={output}", str(script))
     while not (output.exists() and output.read_text().endswith("\n")):
@@ -186,5 +248,5 @@ def _submitted_s(
 def _add(home: GrassHome, folder: Path, *options: str) -> None:
     """Add a pool as it is where the home directory is shared, in a folder of ours."""
     shared = (f"--folder={folder / 'pilots'}", "--environment=caller")
-    (folder / "pilots").mkdir()
+    (folder / "pilots").mkdir(exist_ok=True)
     home.ok("pool", "add", "uni", "--slurm", "--time=30m", *shared, *options)
