@@ -14,6 +14,7 @@ from grass.broker.core.calls import (
     DeleteQueue,
     Edit,
     HoldJobs,
+    Prune,
     ReleaseJobs,
     Rerun,
     SetPaused,
@@ -216,6 +217,25 @@ def test_nothing_runs_again_if_one_job_can_never_start(broker: Brokerage) -> Non
     broker.exit(leader)
     broker.refused(NeverFits, lambda: broker.rerun(*jobs, waits))
     assert stored(broker, jobs) == ["failed"] * 4
+
+
+def test_a_job_that_is_pruned_while_others_run_again_is_left_out(
+    broker: Brokerage,
+) -> None:
+    jobs = ended_jobs(broker, 5)
+    broker.call(SetPaused(ME, True))
+    reply = broker.step(Rerun(ME, jobs, wanted=jobs[:2]))
+    while reply.reply is None:
+        broker._read_for_bulk()
+        verbs = broker.state.bulk.verbs
+        if jobs[0] in broker.state.jobs and verbs and verbs[0].wanted == jobs[4:]:
+            # In the batch for which it was read.
+            broker.step(Prune(ME, jobs[4:], wanted=jobs[4:]))
+        broker.flush()
+    done = outcome_of(reply)
+    assert done.jobs == jobs[:4]
+    assert done.warnings == [f"there is no job {jobs[4]}"]
+    assert stored(broker, jobs) == ["queued"] * 4
 
 
 def test_a_job_run_again_by_another_call_meanwhile_is_left_alone(

@@ -22,7 +22,7 @@ from grass.broker.core.jobs.edits import Change, Edited
 from grass.broker.core.jobs.enqueue import ends_of
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
 from grass.broker.core.state import State
-from grass.errors import Busy, NotFound, Refused
+from grass.errors import Busy, GrassError, NotFound, Refused
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
@@ -103,14 +103,25 @@ class _Again:
         dependency_edits.check(self._state, self._together, self._ends, self._together)
 
     def revive(self, part: Sequence[int], found: Found) -> None:
-        """Load jobs into memory again; those pruned meanwhile are left out."""
+        """Load jobs into memory again, but not those that cannot any more."""
         for number in part:
-            known = number in found.jobs or number in self._state.batch.changes.jobs
-            checked = known and number in self._together
-            one = self._edited(number, found) if checked else None
+            one = self._unchanged(number, found)
             if one is not None:
                 _revive(self._state, one, self._call, self._change, found)
                 self.done.jobs.append(number)
+
+    def _unchanged(self, number: int, found: Found) -> Edited | None:
+        """Return a job that was checked; None: it was pruned or run again meanwhile.
+
+        Others run again already, so this refuses nothing.
+        """
+        if number not in self._together:
+            return None
+        try:
+            return self._edited(number, found)
+        except GrassError as error:
+            self._warn(error.message)
+            return None
 
     def enter(self, number: int) -> None:
         """Let a job wait or queue, once all jobs are loaded that it may wait for."""
