@@ -13,6 +13,7 @@ from grass.api.server.unix_listener import listen
 from grass.api.server.unix_server import ApiServer
 from grass.daemon.forwarding.deferred_server import DeferredServer
 
+_OF_STORE = ["grass.store.blob_folder"]
 _PARTS = ("grass.broker", "grass.queries", "grass.scheduler", "grass.api.app")
 _LIBRARIES = ("uvicorn", "starlette", "anyio", "click", "sqlite3", "cryptography")
 
@@ -104,3 +105,4 @@ def test_the_daemon_of_a_worker_loads_nothing_of_a_broker() -> None:
     loaded = ran.stdout.split()
     assert [name for name in loaded if name.startswith(_PARTS)] == []
     assert [name for name in loaded if name.partition(".")[0] in _LIBRARIES] == []
+    assert [name for name in loaded if name.startswith("grass.store.")] == _OF_STORE

@@ -19,7 +19,7 @@ from grass.model.usage.gpu_use import GpuUse
 from grass.queries.feed import changed_jobs, device_readings, feed
 from grass.queries.feed.changed_jobs import ChangedRows, Wanted
 from grass.queries.presentation import Presenter, Viewer
-from grass.store import Store
+from grass.store.interface import Store
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from grass.broker.shell.service import Broker
 from grass.errors import StorageError
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import ToBroker, ToWorker, Welcome
-from grass.store import Changes
+from grass.store.changes import Changes
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 

@@ -12,7 +12,7 @@ from tests.support.patience import until
 from grass.broker.shell import readers
 from grass.broker.shell.readers import MOST, SCANS_AT_ONCE, Readers
 from grass.errors import StorageError
-from grass.store import JobFilter, Store
+from grass.store.interface import JobFilter, Store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 

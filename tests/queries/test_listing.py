@@ -9,7 +9,8 @@ from grass.model import selectors
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.queries.listing import Listing, RowLimits, listing, picture
-from grass.store import Changes, JobFilter
+from grass.store.changes import Changes
+from grass.store.interface import JobFilter
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import a_job, a_spec, an_attempt
 

@@ -18,7 +18,7 @@ from grass.queries.timeline.timeline import (
     collect,
     hours,
 )
-from grass.store import Changes
+from grass.store.changes import Changes
 from grass.store.interface import AttemptSpan
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import WORKER, a_job, a_spec, an_attempt

@@ -8,7 +8,7 @@ from tests.simulation.memory_store import MemoryStore, new_disk
 from tests.support.brokers_key import FixedKey
 from tests.support.fixtures import database, postgres
 
-from grass.store import Store
+from grass.store.interface import Store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 __all__ = ["database", "postgres"]

@@ -5,8 +5,8 @@ from tests.support.building import a_job, a_spec, an_attempt
 
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState, JobState
-from grass.store import Changes, Store
-from grass.store.interface import AttemptSpan
+from grass.store.changes import Changes
+from grass.store.interface import AttemptSpan, Store
 
 LOST, EXITED = AttemptState.LOST, AttemptState.EXITED
 

@@ -14,7 +14,7 @@ from tests.support.building import a_job, a_spec
 
 from grass.errors import Refused, StorageError
 from grass.model.jobs.task_call import TaskCall
-from grass.store import Changes, Event
+from grass.store.changes import Changes, Event
 from grass.store.sqlite.backups import back_up, restore
 from grass.store.sqlite.database_file import SCHEMA_VERSION
 from grass.store.sqlite.sqlite_store import SqliteStore

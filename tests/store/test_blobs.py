@@ -14,9 +14,10 @@ from tests.support.building import a_job, a_spec
 from grass.errors import StorageError, UsageError
 from grass.model.jobs.job import Job, TaskJob
 from grass.model.jobs.task_call import TaskCall
-from grass.store import Changes, Store
 from grass.store.blob_folder import BlobFolder
 from grass.store.blobs import Blobs
+from grass.store.changes import Changes
+from grass.store.interface import Store
 
 DATA = bytes(range(256)) * 1000
 

@@ -20,8 +20,8 @@ from grass.model.pools import Pilot
 from grass.model.queue import Queue, View
 from grass.model.usage.profiles import Profile
 from grass.model.worker import Unit, Worker
-from grass.store import Changes
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text
+from grass.store.changes import Changes
 from grass.store.sql import rows
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore

@@ -13,8 +13,8 @@ from grass.model.jobs.dependencies import After
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
-from grass.store import Changes, Event, JobFilter, Order, Store
-from grass.store.changes import AnsweredCall, Env, Removal
+from grass.store.changes import AnsweredCall, Changes, Env, Event, Removal
+from grass.store.interface import JobFilter, Order, Store
 
 Reopen = Callable[[], Store]
 NOT_UTF8 = "caf\udce9"

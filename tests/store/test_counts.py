@@ -10,8 +10,8 @@ from tests.support.building import a_job, a_spec
 from grass.model import selectors
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
-from grass.store import Changes, Event, JobFilter, Order, Store
-from grass.store.interface import ArrayTotals
+from grass.store.changes import Changes, Event
+from grass.store.interface import ArrayTotals, JobFilter, Order, Store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 Reopen = Callable[[], Store]

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from grass.errors import StorageError
-from grass.store import Changes
-from grass.store.changes import Env
+from grass.store.changes import Changes, Env
 from grass.store.sqlite import disk_reserve
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -166,7 +165,7 @@ COMMITS = """
 import sys
 from pathlib import Path
 from grass.errors import StorageError
-from grass.store import Changes
+from grass.store.changes import Changes
 from grass.store.changes import Env
 from grass.store.sqlite.sqlite_store import SqliteStore
 from grass.store.sqlite.database_file import is_fatal

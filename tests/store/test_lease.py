@@ -13,7 +13,8 @@ from tests.support.building import a_job, a_spec
 
 from grass.errors import LeadLost, StorageError
 from grass.model.brokers import BrokerPresence
-from grass.store import Changes, Event, Store
+from grass.store.changes import Changes, Event
+from grass.store.interface import Store
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 TERM_S = 30.0

@@ -6,7 +6,8 @@ from tests.support.building import a_job, a_spec
 
 from grass.model.jobs.job import Job, alike
 from grass.model.jobs.lifecycle import JobState
-from grass.store import Changes, Store
+from grass.store.changes import Changes
+from grass.store.interface import Store
 from grass.store.sql import loading
 from grass.store.sqlite.sqlite_store import SqliteStore
 

@@ -17,8 +17,8 @@ from tests.support.building import a_job
 from tests.support.patience import until
 
 from grass.errors import NoDatabase, Refused, StorageError
-from grass.store import Changes
 from grass.store.blob_folder import BlobFolder
+from grass.store.changes import Changes
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 pytest.importorskip("psycopg")

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from tests.support.building import a_pool
 
 from grass.model.pools import Pilot, PilotReport, PilotStage, PilotState
-from grass.store import Changes, Store
+from grass.store.changes import Changes
+from grass.store.interface import Store
 
 Reopen = Callable[[], Store]
 WHOLE = Pilot(

@@ -14,7 +14,7 @@ from tests.support.building import a_job, a_spec
 from tests.support.patience import until
 
 from grass.errors import LeadLost, NoDatabase, StorageError
-from grass.store import Changes, Event
+from grass.store.changes import Changes, Event
 from grass.store.sqlite.dialect import SqliteDialect
 from grass.store.sqlite.sqlite_store import SqliteStore
 
@@ -249,8 +249,7 @@ def test_a_read_only_database_takes_no_commit_and_says_so(
 def test_names_longer_than_an_entry_of_an_index_are_sorted(
     store: PostgresStore,
 ) -> None:
-    from grass.store import JobFilter
-    from grass.store.interface import Sorting, SortKey
+    from grass.store.interface import JobFilter, Sorting, SortKey
 
     start = "".join(chr(0x4E00 + number) for number in range(3000))
     jobs = {n: a_job(n, name=start + end) for n, end in ((1, "b"), (2, "a"), (3, "c"))}

@@ -3,7 +3,8 @@
 from tests.store.conftest import Reopen
 
 from grass.model.usage.profiles import MeasuredRun, Profile
-from grass.store import Changes, Store
+from grass.store.changes import Changes
+from grass.store.interface import Store
 
 SAMPLES = [
     MeasuredRun(7, 5, 2**31, 60.5, 2.25, "running", (2**20, 2**31)),

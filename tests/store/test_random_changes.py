@@ -10,7 +10,8 @@ from tests.support.building import a_job, a_spec
 
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
-from grass.store import Changes, JobFilter, Order
+from grass.store.changes import Changes
+from grass.store.interface import JobFilter, Order
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 saved = st.dictionaries(

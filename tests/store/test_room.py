@@ -9,7 +9,7 @@ from tests.support.building import a_job, a_spec
 
 from grass.errors import StorageError
 from grass.model.jobs.lifecycle import JobState
-from grass.store import Changes
+from grass.store.changes import Changes
 from grass.store.sqlite import vacuum
 from grass.store.sqlite.sqlite_store import SqliteStore
 

@@ -9,8 +9,7 @@ from tests.support.building import a_job, a_spec
 from tests.support.postgres import everything
 
 from grass.errors import NoDatabase, Refused, StorageError
-from grass.store import Changes
-from grass.store.changes import Env
+from grass.store.changes import Changes, Env
 
 pytest.importorskip("psycopg")
 

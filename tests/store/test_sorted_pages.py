@@ -11,8 +11,8 @@ from grass.errors import TimedOut
 from grass.model import selectors
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
-from grass.store import Changes, JobFilter, Store
-from grass.store.interface import Sorting, SortKey
+from grass.store.changes import Changes
+from grass.store.interface import JobFilter, Sorting, SortKey, Store
 from grass.store.sql import sorted_pages
 from grass.store.sqlite import sqlite_store
 from grass.store.sqlite.sqlite_store import SqliteStore

@@ -11,8 +11,7 @@ from tests.support.building import a_job, a_spec
 from grass.errors import GrassError, StorageError
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState, JobState
-from grass.store import Changes
-from grass.store.changes import Env, Event
+from grass.store.changes import Changes, Env, Event
 from grass.store.sql import job_queries
 from grass.store.sql.dialect import migrations
 from grass.store.sqlite.database_file import SCHEMA_VERSION, is_fatal

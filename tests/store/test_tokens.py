@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from grass.model.access import Token, hash_of
-from grass.store import Changes, Store
+from grass.store.changes import Changes
+from grass.store.interface import Store
 
 Reopen = Callable[[], Store]
 

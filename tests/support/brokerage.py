@@ -59,8 +59,7 @@ from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import JobPatch
 from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from, request_from
-from grass.store import Store
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, Store
 from tests.support.broker_memory import check, memory
 from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token

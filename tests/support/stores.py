@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from grass.store import Store
+from grass.store.interface import Store
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.brokers_key import FixedKey
 

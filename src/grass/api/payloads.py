@@ -16,8 +16,7 @@ from grass.model import selectors
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 from grass.model.selectors import Selection
 from grass.queries.selection import read_selectors
-from grass.store import JobFilter, Order
-from grass.store.interface import Place, Sorting, SortKey
+from grass.store.interface import JobFilter, Order, Place, Sorting, SortKey
 
 T = TypeVar("T")
 

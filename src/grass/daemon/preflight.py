@@ -6,7 +6,6 @@ does not leave the machine without a daemon. The broker opens everything again.
 
 import contextlib
 import errno
-import getpass
 import os
 import signal
 import sys
@@ -95,6 +94,9 @@ def ask_pass_phrase(hosting: Hosting) -> None:
 
 
 def _asked() -> bytes | None:
+    # Imported on use: most daemons have no such certificate.
+    import getpass
+
     with _ended_by_sigterm():
         try:
             phrase = getpass.getpass("Pass phrase of the certificate: ")

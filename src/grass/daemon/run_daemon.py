@@ -21,7 +21,7 @@ from grass.setting_values import SQLITE
 from grass.settings import Settings, settings_of
 
 if TYPE_CHECKING:
-    from grass.store import Store
+    from grass.store.interface import Store
 
 log = EventLog("grass.daemon")
 

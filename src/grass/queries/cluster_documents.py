@@ -22,9 +22,8 @@ from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.documents import JsonObject
-from grass.store import Store
 from grass.store.changes import StoredEvent
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, Store
 
 WORKER_FORGOTTEN = "worker-forgotten"
 WAITING = (JobState.HELD, JobState.WAITING, JobState.QUEUED)

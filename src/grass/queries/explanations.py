@@ -42,8 +42,7 @@ from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import usage_fields, usage_now
 from grass.scheduler.reasons.explanation import Explanation
 from grass.scheduler.worker_units import Holder
-from grass.store import Store
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, Store
 
 LAST_LINES = 20
 MOST_SHOWN = 100

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, JobState
-from grass.store import JobFilter, Order, Store
-from grass.store.interface import ArrayTotals, JobDetails
+from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Order, Store
 
 RUNNING_SHOWN, WAITING_SHOWN, RECENT_SHOWN = 1000, 20, 10
 """How many rows an overview has at most, of each kind."""

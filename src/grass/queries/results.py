@@ -20,8 +20,7 @@ from grass.queries.explanations import how_ended
 from grass.queries.output import output_sources
 from grass.queries.output.output_sources import OutputSource
 from grass.queries.selection import details_of
-from grass.store import Store
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, Store
 
 CHUNK = 256 * 1024
 AHEAD = 6

@@ -14,8 +14,7 @@ from grass.broker.shell.service import Broker
 from grass.errors import NotFound, UsageError
 from grass.model import selectors
 from grass.model.selectors import Selection
-from grass.store import JobFilter, Store
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, JobFilter, Store
 
 T = TypeVar("T")
 

@@ -22,8 +22,8 @@ from grass.broker.shell.service import Broker
 from grass.errors import StorageError, UsageError
 from grass.queries.documents import EventsReply, json_bytes
 from grass.queries.journal_documents import event_reply
-from grass.store import Store
 from grass.store.changes import StoredEvent
+from grass.store.interface import Store
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ from grass.errors import UsageError
 from grass.queries import job_export
 from grass.queries.job_export import CSV, JSON
 from grass.queries.selection import check_known, reading
-from grass.store import JobFilter, Store
-from grass.store.interface import SortedPage, Sorting, SortKey
+from grass.store.interface import JobFilter, SortedPage, Sorting, SortKey, Store
 
 PAGE = 200
 MEDIA_TYPES = {CSV: "text/csv; charset=utf-8", JSON: "application/json"}

@@ -82,8 +82,7 @@ from grass.queries.selection import (
     with_dependents,
 )
 from grass.queries.usage_documents import usage_fields
-from grass.store import JobFilter
-from grass.store.interface import Sorting
+from grass.store.interface import JobFilter, Sorting
 
 LARGEST_PAGE = 1000
 

@@ -31,7 +31,7 @@ from grass.event_log import EventLog
 from grass.model.access import Token, hash_of, may_work, split_token
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.worker import is_worker_id
-from grass.store import Store
+from grass.store.interface import Store
 
 log = EventLog(__name__)
 

@@ -25,8 +25,8 @@ from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.link.requests import BLOB_PIECE, BlobData, ReadBlob
 from grass.model.jobs.task_call import is_blob_name
-from grass.store import Store
 from grass.store.blobs import PIECE, BlobDraft, Blobs
+from grass.store.interface import Store
 
 log = EventLog(__name__)
 

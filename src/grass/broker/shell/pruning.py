@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from grass.broker.core.calls import Prune
 from grass.broker.shell.service import Broker
-from grass.store import Store
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, Store
 
 BATCH = 500
 

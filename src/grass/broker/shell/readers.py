@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
-from grass.store import Store
+from grass.store.interface import Store
 
 T = TypeVar("T")
 

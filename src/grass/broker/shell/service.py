@@ -40,7 +40,8 @@ from grass.link.messages import (
 )
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
-from grass.store import Changes, Store
+from grass.store.changes import Changes
+from grass.store.interface import Store
 
 log = EventLog(__name__)
 

@@ -10,7 +10,8 @@ import threading
 from queue import Empty, SimpleQueue
 
 from grass.keeper.crash_points import crash_point
-from grass.store import Changes, Store
+from grass.store.changes import Changes
+from grass.store.interface import Store
 
 _Job = tuple[Changes, int, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 

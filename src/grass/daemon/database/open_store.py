@@ -12,7 +12,7 @@ from grass.daemon.database.brokers_key import HomeKey
 from grass.daemon.database.database_loss import refuse_lost_database, written_cluster
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.setting_values import SQLITE
-from grass.store import Store
+from grass.store.interface import Store
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 

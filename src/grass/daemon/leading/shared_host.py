@@ -28,7 +28,7 @@ from grass.errors import GrassError, Refused
 from grass.event_log import EventLog
 from grass.model.brokers import BrokerPresence
 from grass.settings import Settings
-from grass.store import Store
+from grass.store.interface import Store
 
 if TYPE_CHECKING:
     from grass.daemon.tcp_access import TcpAccess

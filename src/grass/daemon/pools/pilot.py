@@ -3,6 +3,7 @@
 A file that is run is compiled each time, so it only loads `pilot_process`.
 """
 
+import gc
 import os
 import sys
 
@@ -11,6 +12,8 @@ if __name__ == "__main__":
         os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     )
     sys.path.insert(0, os.path.dirname(package))
+    # Nothing that is loaded is garbage, and the process does little more.
+    gc.disable()
     from grass.daemon.pools.pilot_process import main
 
     sys.exit(main(sys.argv[1]))

@@ -10,9 +10,8 @@ import json
 import msgspec
 
 from grass.queries.listing import FOLLOWED_RUNNING, Picture, picture
-from grass.store import Store
 from grass.store.changes import StoredEvent
-from grass.store.interface import JobDetails
+from grass.store.interface import JobDetails, Store
 
 MOST_EVENTS = 400
 MOST_JOBS = 200
