@@ -68,7 +68,8 @@ class World:
         self.now = 0
         self.events = 0
         self.faults: Counter[str] = Counter()
-        self.after_step: list[Act] = []
+        self.after_step: list[Callable[[Host], None]] = []
+        """Called after each event with the host that it was on."""
         self.tail: deque[str] = deque(maxlen=tail)
         self.hosts: list[Host] = []
         self.numbered = 0
@@ -137,7 +138,7 @@ class World:
         except Killed as death:
             death.kill()
         for look in self.after_step:
-            look()
+            look(host)
 
     # The trace.
 

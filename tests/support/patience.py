@@ -10,9 +10,10 @@ from typing import TypeVar
 
 PATIENCE_S = 60.0
 """How long anything may take that is sure to happen, on a machine with much to do."""
-_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.05
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.005, 0.5
 _PAUSE_SHARE = 0.1
-"""Pauses are so much of what has passed: most looks ask a daemon, or run a command."""
+"""Pauses are so much of what has passed: most looks run a command, whose processor time
+the tests beside it need."""
 
 _LIMITS_S = (0.4, 4.0, 40.0)
 """The first is enough, unless the machine has much to do."""
