@@ -160,8 +160,10 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $(INSTALLED)
 
+# Every start of Python would load a part of setuptools, and the tests start thousands.
 $(READY): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip uninstall --quiet --yes setuptools
 	touch $(READY)
 
 clean:
