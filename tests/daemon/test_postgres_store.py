@@ -318,6 +318,7 @@ def test_a_home_with_another_queue_is_refused(cold: GrassHome, database: str) ->
     assert "grass store move sqlite" in refused.stderr
 
 
+@pytest.mark.sqlite
 def test_an_empty_database_stays_so_when_a_home_with_a_queue_is_refused(
     cold: GrassHome, server: "PostgresServer"
 ) -> None:
