@@ -63,22 +63,30 @@ class Ledger:
         date = "env -u LD_PRELOAD date +%s.%N"
         self.line = f'echo "{{id}} $({date})" >> {path}'
         """What a job runs."""
+        self.brokers_line = f'echo "{{id}} $({date}) broker" >> {path}'
+        """The same of a job that was enqueued on a broker's host."""
 
-    def starts(self) -> list[tuple[int, float]]:
-        """Read which jobs have started, and when."""
-        lines = [line.split() for line in self._path.read_text().splitlines()]
-        return [(int(job), float(at)) for job, at in lines]
+    def starts(self) -> list[int]:
+        """Read which jobs have started."""
+        return [int(job) for job, *_ in self._lines()]
 
     def next_start(self, after: float) -> float:
-        """Return when the first job started after a time; 0: none has yet."""
-        return min((at for _, at in self.starts() if at > after), default=0.0)
+        """Return when the first job started after a time; 0: none has yet.
+
+        Those of a broker's host do not count: there one that is cut off still leads.
+        """
+        times = (float(at) for _, at, *broker in self._lines() if not broker)
+        return min((at for at in times if at > after), default=0.0)
+
+    def _lines(self) -> list[list[str]]:
+        return [line.split() for line in self._path.read_text().splitlines()]
 
 
 class Client:
     """Enqueues jobs, one after the other, until it is told to stop."""
 
-    def __init__(self, home: Host, ledger: Ledger, pause_s: float = PAUSE_S) -> None:
-        self._home, self._ledger, self._pause_s = home, ledger, pause_s
+    def __init__(self, home: Host, line: str, pause_s: float = PAUSE_S) -> None:
+        self._home, self._line, self._pause_s = home, line, pause_s
         self.ids: list[int] = []
         self.failures: list[str] = []
         self._over = threading.Event()
@@ -86,7 +94,7 @@ class Client:
         self._thread.start()
 
     def _run(self) -> None:
-        words = ("enqueue", "--retry-lost", "0", "--", self._ledger.line)
+        words = ("enqueue", "--retry-lost", "0", "--", self._line)
         while not self._over.wait(self._pause_s):
             try:
                 # The campaign starts daemons that it has killed.
@@ -224,11 +232,11 @@ class Campaign:
 def check(ids: set[int], refused: int, ledger: Ledger) -> list[str]:
     """Return what is wrong with the ledger once all jobs have started."""
     until(
-        lambda: ids - {job for job, _ in ledger.starts()},
+        lambda: ids - set(ledger.starts()),
         "every job starts",
         lambda missing: not missing,
     )
-    ran = Counter(job for job, _ in ledger.starts())
+    ran = Counter(ledger.starts())
     problems = [f"job {job} ran {n} times" for job, n in ran.items() if n > 1]
     # A call that failed may have been carried out.
     if len(ran.keys() - ids) > refused:
@@ -279,8 +287,9 @@ def _run(folder: Path, kills: int) -> int:
 def _campaign(hosts: BrokerHosts, folder: Path, kills: int) -> int:
     ledger = Ledger(folder / "ledger")
     followers = Followers(hosts, folder)
-    clients = [Client(hosts.laptop, ledger)]
-    clients += (Client(one, ledger, SELDOM_S) for one in hosts.brokers.values())
+    clients = [Client(hosts.laptop, ledger.line)]
+    for one in hosts.brokers.values():
+        clients.append(Client(one, ledger.brokers_line, SELDOM_S))
     campaign, played = Campaign(hosts, ledger), list[Failover]()
     try:
         for number in itertools.islice(itertools.count(1), kills):
