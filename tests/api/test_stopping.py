@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from collections.abc import AsyncIterator
 from logging import ERROR, makeLogRecord
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import uvicorn
 from tests.api.farm import cut_off, enqueue, joined, started
 from tests.support.calling import Api, play
 
-from grass.api.server.cancellation import NOT_WAITED_FOR, is_unexpected
+from grass.api.server.cancellation import NOT_WAITED_FOR, is_unexpected, until_stop
 from grass.link.messages import Exited, Start, Started, Stop
 
 
@@ -72,3 +73,25 @@ def test_who_takes_no_answer_at_a_stop_is_no_error_of_the_daemon() -> None:
     cancelled = asyncio.CancelledError()
     info = {"exc_info": (type(cancelled), cancelled, None)}
     assert not is_unexpected(makeLogRecord(other | info))
+
+
+def test_a_stream_whose_request_is_cancelled_leaves_no_task() -> None:
+    async def story() -> None:
+        began = asyncio.Event()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            began.set()
+            await asyncio.Event().wait()
+            yield b""
+
+        async def read() -> None:
+            async for _ in until_stop(asyncio.Event(), pieces()):
+                pass
+
+        reading = asyncio.ensure_future(read())
+        await began.wait()
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(story())

@@ -287,9 +287,9 @@ def _run(folder: Path, kills: int) -> int:
 def _campaign(hosts: BrokerHosts, folder: Path, kills: int) -> int:
     ledger = Ledger(folder / "ledger")
     followers = Followers(hosts, folder)
-    clients = [Client(hosts.laptop, ledger.line)]
-    for one in hosts.brokers.values():
-        clients.append(Client(one, ledger.brokers_line, SELDOM_S))
+    brokers = hosts.brokers.values()
+    clients = [Client(one, ledger.brokers_line, SELDOM_S) for one in brokers]
+    clients.append(Client(hosts.laptop, ledger.line))
     campaign, played = Campaign(hosts, ledger), list[Failover]()
     try:
         for number in itertools.islice(itertools.count(1), kills):

@@ -65,21 +65,23 @@ async def until_stop(
 ) -> AsyncIterator[bytes]:
     """Pass a stream on; abort it when the daemon stops."""
     stopping = asyncio.ensure_future(closing.wait())
+    either: set[asyncio.Future[Any]] = {stopping}
     try:
         while True:
             following = asyncio.ensure_future(anext(pieces, None))
-            either: set[asyncio.Future[Any]] = {following, stopping}
+            either = {following, stopping}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not following.done():
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
                 raise StreamAborted
             piece = following.result()
             if piece is None:
                 return
             yield piece
     finally:
-        stopping.cancel()
+        # Also where this request itself was cancelled while it waited.
+        for one in either:
+            one.cancel()
+        await asyncio.gather(*either, return_exceptions=True)
 
 
 async def _disconnect(request: Request) -> None:
