@@ -27,8 +27,9 @@ pytest.importorskip("psycopg")
 import psycopg
 
 from grass.store.postgres import connections, leading, migrating
-from grass.store.postgres.address import address_of
+from grass.store.postgres.address import DatabaseAddress, address_of
 from grass.store.postgres.dialect import PostgresDialect
+from grass.store.postgres.failures import cannot_open
 from grass.store.postgres.postgres_store import PostgresStore
 from grass.store.postgres.sealing import Sealing
 from grass.store.sql.dialect import migrations
@@ -169,6 +170,21 @@ def test_what_cannot_be_opened_is_one_line_without_the_password(url: str) -> Non
     assert "\n" not in str(refused.value)
     assert SECRET not in str(refused.value)
     assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ('could not translate host name "x": Name or service not known', "the URL"),
+        ('definition of service "x" not found', "pg_service.conf"),
+        ('no pg_hba.conf entry for host "h", user "u", SSL encryption', "pg_hba.conf"),
+        ("server does not support SSL, but SSL was required", "sslmode"),
+        ('password authentication failed for user "u"', "~/.pgpass"),
+    ],
+)
+def test_a_hint_fits_what_the_server_or_the_driver_says(said: str, hint: str) -> None:
+    failure = cannot_open(OSError(said), DatabaseAddress("postgresql://h", "h"))
+    assert hint in failure.hint
 
 
 def test_a_database_that_does_not_exist_is_named(postgres: "PostgresServer") -> None:

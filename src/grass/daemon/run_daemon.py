@@ -4,8 +4,10 @@ The daemon holds the lock of its state directory. Running jobs belong to the kee
 are not affected when a daemon stops or another one takes over.
 """
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import uvloop
@@ -53,7 +55,6 @@ def run_daemon(
             _host(home, hosting, settings, works_for, process)
     except* GrassError as errors:
         failure = _first(errors)
-        _remember_store(home, hosting)
         process.report(f"{_start_code(failure)} grass: {failure}\n")
     except* Exception as errors:  # noqa: BLE001 -- logged with its traceback
         defect = _first(errors)
@@ -72,13 +73,18 @@ def _failed(failure: GrassError, hosting: Hosting, process: DaemonProcess) -> in
     return failure.exit_code
 
 
-def _remember_store(home: Home, hosting: Hosting) -> None:
-    """Save which database was asked for, in a home that never had a broker.
+@contextlib.contextmanager
+def _remembered_store(home: Home, asked: str | None) -> Iterator[None]:
+    """Save which database was asked for, if a home that never had a broker gets none.
 
     The next command would make a queue in a file here, and this home would have it.
     """
-    if hosting.store not in (None, SQLITE) and not has_queue(home):
-        save_options(home, hosting.words)
+    try:
+        yield
+    except GrassError:
+        if asked not in (None, SQLITE) and not has_queue(home):
+            save_options(home, [f"--store={asked}"])
+        raise
 
 
 def _start_code(failure: GrassError) -> int:
@@ -105,9 +111,12 @@ def _host(
     from grass.daemon.database.database_loss import write_cluster
     from grass.daemon.database.open_store import open_store
 
-    url = hosting.store or settings.store
+    asked, url = hosting.store, hosting.store or settings.store
     hosting = hosting._replace(store=url)
-    with open_store(home, url) as (store, is_fatal):
+    with (
+        _remembered_store(home, asked),
+        open_store(home, url) as (store, is_fatal),
+    ):
         if url != SQLITE:
             _host_shared(home, hosting, settings, process, store)
             return

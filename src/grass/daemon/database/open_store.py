@@ -72,17 +72,19 @@ def cluster_in(url: str) -> str | None:
 
 
 def refuse_other_cluster(home: Home, url: str) -> None:
-    """Refuse a database that is not the one whose jobs this home has.
+    """Refuse a database that cannot be used, or has not the jobs that this home has.
 
     Nothing is written to it: it may be that of another one.
     """
-    known = written_cluster(home)
-    if known is None or (cluster := cluster_in(url)) == known:
+    known, cluster = written_cluster(home), cluster_in(url)
+    if known in (None, cluster):
         return
     has = "is empty" if cluster is None else f"has that of {cluster}"
+    is_here = os.path.exists(home.database)
+    move = f"`grass store move sqlite {quote(url)}` brings it there"
     raise Refused(
         f"this home has the queue of cluster {known}, the database {has}",
-        f"`grass store move sqlite {quote(url)}` brings it there; or use another"
+        f"{move if is_here else 'name the database of that one'}, or use another"
         " GRASS_HOME",
     )
 

@@ -16,10 +16,13 @@ _AGAIN = "a daemon that runs tries it again by itself"
 _FOR_PASSWORDS = (
     "put the password into ~/.pgpass, or into the file that PGPASSFILE names"
 )
+_FOR_SERVICES = "services are looked for in ~/.pg_service.conf, or PGSERVICEFILE"
 _HINTS = (
     ("password", _FOR_PASSWORDS),
     ("authentication", _FOR_PASSWORDS),
-    ("service", "the service is looked for in ~/.pg_service.conf, or PGSERVICEFILE"),
+    ("definition of service", _FOR_SERVICES),
+    ("service file", _FOR_SERVICES),
+    ("pg_hba.conf", "the server's pg_hba.conf must let this host and user in"),
     ("SSL", "`?sslmode=` in the URL says whether the connection is to be encrypted"),
     ("does not exist", "create it: `createdb NAME`, `createuser NAME`"),
 )

@@ -71,7 +71,8 @@ def cluster_of(address: DatabaseAddress) -> str | None:
     """Return the cluster whose queue a database has; None: it has none yet."""
     with contextlib.closing(connect(address)) as db:
         try:
-            known = db.execute(_CLUSTER).fetchone() if schema_version(db) else None
+            has_tables = usable_version(db, address) > 0
+            known = db.execute(_CLUSTER).fetchone() if has_tables else None
         except (psycopg.Error, OSError) as error:
             raise _failure(error, address) from None
     return None if known is None else str(known[0])
