@@ -11,7 +11,7 @@ if __name__ == "__main__":
     package = os.path.dirname(
         os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     )
-    sys.path.insert(0, os.path.dirname(package))
+    sys.path.append(os.path.dirname(package))
     # Nothing that is loaded is garbage, and the process does little more.
     gc.disable()
     from grass.daemon.pools.pilot_process import main

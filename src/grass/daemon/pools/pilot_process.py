@@ -123,10 +123,20 @@ def _become(command: list[str], environment: dict[str, str]) -> NoReturn:
     """
     try:
         _prctl(_PARENT_ENDS, signal.SIGTERM)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        _close_all_but_output()
         os.execve(command[0], command, environment)
+    except OSError as error:
+        os.write(2, f"grass: {command[0]} cannot be run: {error}\n".encode())
     finally:
         os._exit(_NOT_RUN)
+
+
+def _close_all_but_output() -> None:
+    """Close what the worker must not have; the limit of their number may be huge."""
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        if descriptor > sys.stderr.fileno():
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 def _stop(worker: int, number: int = signal.SIGTERM) -> None:
@@ -264,10 +274,12 @@ def _asked_of_slurm(job: str) -> float | None:
             return None
         finally:
             os.close(writer)
-        if not _wait_for([pid], _ASK_LIMIT_S):
+        in_time = _wait_for([pid], _ASK_LIMIT_S)
+        if not in_time:
             os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        return clock_s(answer.read().strip())
+        # What a wrapper has started may hold the pipe for as long as it likes.
+        return clock_s(answer.read().strip()) if in_time else None
 
 
 def clock_s(text: str) -> float | None:
