@@ -105,6 +105,13 @@ def test_what_an_engine_said_before_it_fell_silent_is_told_too(
     assert pool_documents(broker.state)[0].words == ""
 
 
+def test_a_pool_that_asks_its_engine_for_nothing_is_not_silent(
+    broker: Brokerage,
+) -> None:
+    broker.call(PilotsNotListed("gone", "Socket timed out", 10.0))
+    assert broker.state.pools.silent == {}
+
+
 def test_what_is_short_here_comes_first(broker: Brokerage) -> None:
     for _ in range(3):
         broker.enqueue()

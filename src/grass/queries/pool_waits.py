@@ -45,7 +45,10 @@ def words_for(state: State, pool: Pool, job: int) -> str:
             f"pool `{pool.name}` is not asked any more: {refused.words};"
             f" `grass pool resume {pool.name}` asks again"
         )
-    at = moment(max(refused.retry_at, pool.retry_at or 0))
+    again_at = max(refused.retry_at, pool.retry_at or 0)
+    if again_at <= state.now_us:
+        return _words_of(state, pool)
+    at = moment(again_at)
     return f"pool `{pool.name}` is asked again at {at}: {refused.words}"
 
 

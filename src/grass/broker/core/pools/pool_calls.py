@@ -163,6 +163,9 @@ def refused(state: State, call: PilotRefused) -> None:
 
 def not_listed(state: State, call: PilotsNotListed) -> None:
     """Note that an engine does not answer."""
+    if not state.pools.pilots_of(call.pool):
+        # It is not asked again, so nothing would end the silence.
+        return
     again_at = state.now_us + int(call.again_s * 1_000_000)
     state.pools.silent[call.pool] = Silence(call.words, again_at)
 
