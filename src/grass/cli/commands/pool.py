@@ -14,6 +14,7 @@ from grass.cli.parsing.options import (
     subcommand,
 )
 from grass.cli.parsing.pool_options import ADDING, pool_body
+from grass.cli.printing.quantities import in_local_time
 from grass.cli.printing.streams import print_document, say, warn
 from grass.client.client import Client
 
@@ -104,8 +105,6 @@ def pilot_rows(pools: Iterable[Document]) -> list[list[str]]:
 
 def says(pilot: Document) -> str:
     """Return what an engine says of a pilot, or what the broker knows of it."""
-    from grass.cli.printing.quantities import in_local_time
-
     start = pilot["expected_start"]
     parts = (pilot["word"], pilot["reason"], pilot["place"])
     text = " ".join(filter(None, parts)) or in_local_time(pilot["says"])
@@ -120,8 +119,6 @@ def _shape(pool: Document) -> str:
 
 
 def _state(pool: Document) -> str:
-    from grass.cli.printing.quantities import in_local_time
-
     state = "leaving" if pool["removing"] else "paused" if pool["paused"] else "asks"
     return f"{state}: {in_local_time(pool['words'])}" if pool["words"] else state
 
