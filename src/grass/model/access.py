@@ -99,6 +99,10 @@ class Token(msgspec.Struct):
         # Without a previous secret an empty hash must not fit.
         return len(hashed) == HASH_BYTES and (newest | previous)
 
+    def admits(self, hashed: bytes, now_us: int) -> bool:
+        """Return whether who has a secret with this hash may come in with it now."""
+        return self.fits(hashed) and not self.is_code and self.holds(now_us)
+
     def ends_previous(self, hashed: bytes) -> bool:
         """Return whether the use of this secret invalidates a previous one."""
         newest, previous = self.hash[:HASH_BYTES], self.hash[HASH_BYTES:]

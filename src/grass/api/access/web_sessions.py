@@ -131,10 +131,8 @@ def valid_token(
 ) -> Token | None:
     """Return the token of a session as it is now; None: it is not valid any more."""
     token = tokens.get(session.token, _UNKNOWN)
-    fits = token.fits(bytes.fromhex(session.shown))
-    if not fits or token is _UNKNOWN or token.is_code:
-        return None
-    return token if token.holds(int(now_s * 1_000_000)) else None
+    is_good = token.admits(bytes.fromhex(session.shown), int(now_s * 1_000_000))
+    return token if is_good and token is not _UNKNOWN else None
 
 
 def principal_of(session: WebSession, token: Token | None) -> Principal:

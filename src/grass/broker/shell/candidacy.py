@@ -28,7 +28,7 @@ from grass.broker.core.leadership import (
 )
 from grass.errors import GrassError, LeadLost
 from grass.event_log import EventLog
-from grass.model.access import Token, hash_of, may_work, split_token
+from grass.model.access import hash_of, may_work, split_token
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
 from grass.model.worker import is_worker_id
 from grass.store.interface import Store
@@ -329,20 +329,16 @@ class Candidacy:
             return 0
         known = {one.name: one for one in self._store.tokens() if may_work(one.role)}
         now_us = time.time_ns() // 1000
-        return sum(_is_workers(known.get(one.name), one, now_us) for one in recent)
+        return sum(
+            one.name in known and known[one.name].admits(one.hashed, now_us)
+            for one in recent
+        )
 
 
 class _Dial(NamedTuple):
     at_s: float
     name: str
     hashed: bytes
-
-
-def _is_workers(token: Token | None, dial: _Dial, now_us: int) -> bool:
-    """Tell whether a dial was one with this token, and the token is good."""
-    if token is None or token.is_code or not token.holds(now_us):
-        return False
-    return token.fits(dial.hashed)
 
 
 def boottime() -> float:
