@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.scratch import HERE, scratch_folder
 
 Command = Sequence[str | Path]
+Environment = Mapping[str, str]
 HYPERQUEUE = "hyperqueue==0.27.*"
 GRAIN, RAY, DASK = "grain-scheduler==0.17.*", "ray", "dask[distributed]"
 NUMPY = "numpy"
@@ -26,6 +27,8 @@ _TASK_PEERS = HERE / ".task-peers"
 TASKS_PYTHON = _TASK_PEERS / "bin" / "python"
 """An environment with Grass and the peers whose tasks are measured."""
 _PYTHON = _PEERS / "bin" / "python"
+_MOST_S = 600.0
+"""A round of HyperQueue that takes longer is given up."""
 
 
 class LeftOut(Exception):
@@ -34,7 +37,7 @@ class LeftOut(Exception):
 
 def install_hyperqueue() -> None:
     """Make the environment with HyperQueue, unless it is there."""
-    if not _works([*_own_network(), "true"]):
+    if not _works([*own_network(), "true"]):
         raise LeftOut("HyperQueue listens everywhere, and `unshare --net` fails here")
     if _PYTHON.exists() and _works([_PYTHON, "-c", "import hyperqueue"]):
         return
@@ -70,18 +73,43 @@ def hyperqueue_elapsed_s(jobs: int) -> float:
     """Run `true` so many times, two at a time, on a fresh local cluster."""
     with scratch_folder() as folder:
         command = hyperqueue_command(folder, jobs, 2, "true")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    words = done.stdout.split()
-    if done.returncode or "elapsed" not in words:
-        raise RuntimeError(f"HyperQueue failed: {done.stderr.strip()[-500:]}")
-    return float(words[words.index("elapsed") + 1])
+        return _elapsed_s(command, os.environ)
 
 
 def hyperqueue_command(folder: Path, jobs: int, cores: int, *command: str) -> list[str]:
     """Return what runs a command so many times on a fresh cluster of so many cores."""
     script = str(HERE / "hyperqueue_round.py")
-    words = [*_own_network(), str(_PYTHON), "-I", script, str(folder)]
+    words = [*own_network(), str(_PYTHON), "-I", script, str(folder)]
     return [*words, str(jobs), str(cores), *command]
+
+
+def hyperqueue_allocated_s(
+    folder: Path, jobs: int, workers: int, cores: int, *command: str, slurm: Environment
+) -> float:
+    """Run a command so many times in allocations that HyperQueue asks a Slurm for.
+
+    This must be called in a network of our own, as must be that Slurm.
+    """
+    module = "benchmarks.hyperqueue_allocation"
+    numbers = map(str, (jobs, workers, cores))
+    words = [str(_PYTHON), "-m", module, str(folder), *numbers, *command]
+    return _elapsed_s(words, slurm)
+
+
+def _elapsed_s(command: list[str], environment: Environment) -> float:
+    done = subprocess.run(
+        command,
+        cwd=HERE.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_MOST_S,
+        check=False,
+    )
+    words = done.stdout.split()
+    if done.returncode or "elapsed" not in words:
+        raise RuntimeError(f"HyperQueue failed: {done.stderr.strip()[-500:]}")
+    return float(words[words.index("elapsed") + 1])
 
 
 def spooler_elapsed_s(jobs: int) -> float:
@@ -92,6 +120,18 @@ def spooler_elapsed_s(jobs: int) -> float:
         for last in ids[-2:]:
             _tsp(environment, "-w", last)
         return time.perf_counter() - started
+
+
+def own_network() -> list[str]:
+    """Return the words that run a command where loopback is the only interface.
+
+    Slurm looks up addresses of those kinds alone of which the host has another one
+    than 127.0.0.1, so there is one.
+    """
+    as_user = [] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"]
+    loopback = "ip link set lo up && ip address add 127.0.0.2 dev lo"
+    script = f'PATH="$PATH:/usr/sbin:/sbin" && {loopback} && exec "$@"'
+    return ["unshare", *as_user, "--net", "sh", "-c", script, "sh"]
 
 
 @contextmanager
@@ -113,12 +153,6 @@ def _tsp(environment: dict[str, str], *words: str) -> str:
         ["tsp", *words], env=environment, check=True, stdout=subprocess.PIPE, text=True
     )
     return done.stdout.strip()
-
-
-def _own_network() -> list[str]:
-    """Return the words that run a command where loopback is the only address."""
-    as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
-    return ["unshare", *as_root, "--net"]
 
 
 def _install(command: Command, peer: str) -> None:
