@@ -154,15 +154,21 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# uv installs in seconds what takes pip most of a minute; where it cannot, pip does.
+define install
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python $(1) 2>/dev/null \
+	|| $(BIN)/python -m pip install --quiet $(1)
+endef
+
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --upgrade pip uv
+	$(call install,--editable .)
 	touch $(INSTALLED)
 
 # Every start of Python would load a part of setuptools, and the tests start thousands.
 $(READY): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --group dev
+	$(call install,--group dev)
 	$(BIN)/python -m pip uninstall --quiet --yes setuptools
 	touch $(READY)
 
