@@ -93,6 +93,20 @@ def test_what_is_no_backup_is_refused_and_nothing_changes(tmp_path: Path) -> Non
     assert list(dump(tmp_path / "grass.db")) == before
 
 
+def test_only_a_backup_or_an_empty_file_is_replaced(tmp_path: Path) -> None:
+    database, target = tmp_path / "grass.db", tmp_path / "kept"
+    fill(database)
+    target.touch()
+    assert back_up(database, target) == back_up(database, target)
+    thesis = tmp_path / "thesis.tex"
+    thesis.write_text("my thesis\n" * 500)
+    for other in (thesis, database, tmp_path, Path("/dev/null")):
+        with pytest.raises(Refused, match="is no backup"):
+            back_up(database, other)
+    assert thesis.read_text().startswith("my thesis")
+    assert not list(tmp_path.glob("*.draft*"))
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     fill(tmp_path / "grass.db")
     with pytest.raises(StorageError, match="cannot be written"):

@@ -28,7 +28,8 @@ COMMAND = Command(
     about=(
         "Copy the database of this machine's queue into a file, also while the daemon "
         "runs: the state of one moment, with the functions and arguments of tasks. "
-        "Output of jobs is not in it. `grass restore FILE` puts it back."
+        "Output of jobs is not in it. An older backup of this name is replaced, any "
+        "other file is not. `grass restore FILE` puts it back."
     ),
     options=OPTIONS,
     examples=("grass backup ~/grass-monday.backup",),

@@ -22,7 +22,12 @@ _NAMED = "SELECT blob FROM spec_blobs UNION SELECT blob FROM job_blobs"
 
 
 def back_up(path: Path, target: Path) -> tuple[int, int]:
-    """Copy a database and its blobs into one file; return its jobs and its blobs."""
+    """Copy a database and its blobs into one file; return its jobs and its blobs.
+
+    An older backup is replaced, anything else is not.
+    """
+    if not _may_be_replaced(target):
+        raise Refused(f"{target} is there, and is no backup", "choose another name")
     draft = target.with_name(target.name + ".draft")
     _remove(draft)
     try:
@@ -41,6 +46,23 @@ def back_up(path: Path, target: Path) -> tuple[int, int]:
         _remove(draft)
         raise StorageError(f"{target} cannot be written: {error}") from error
     return int(jobs), blobs
+
+
+def _may_be_replaced(target: Path) -> bool:
+    if not target.exists():
+        return True
+    if not target.is_file():
+        return False
+    # A file made for the backup, as by mktemp, is empty.
+    return target.stat().st_size == 0 or _is_backup(target)
+
+
+def _is_backup(path: Path) -> bool:
+    try:
+        with closing(_reader(path)) as db:
+            return _has_tables(db)
+    except sqlite3.Error:
+        return False
 
 
 def _add_blobs(copy: sqlite3.Connection, blobs: BlobFolder) -> int:
@@ -101,8 +123,7 @@ def _name_to_keep(path: Path) -> Path:
 
 def _opened(backup: Path) -> sqlite3.Connection:
     """Open a backup, once it is known to be whole."""
-    address = f"{backup.absolute().as_uri()}?mode=ro"
-    db = sqlite3.connect(address, uri=True)
+    db = _reader(backup)
     try:
         _check(db, backup)
     except (sqlite3.Error, Refused):
@@ -111,9 +132,17 @@ def _opened(backup: Path) -> sqlite3.Connection:
     return db
 
 
-def _check(db: sqlite3.Connection, backup: Path) -> None:
+def _reader(backup: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{backup.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _has_tables(db: sqlite3.Connection) -> bool:
     names = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('meta', 'backup_blobs')"
-    if db.execute(names).fetchone() != (2,):
+    return bool(db.execute(names).fetchone() == (2,))
+
+
+def _check(db: sqlite3.Connection, backup: Path) -> None:
+    if not _has_tables(db):
         raise Refused(f"{backup} is no backup", "`grass backup FILE` makes one")
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
