@@ -311,7 +311,7 @@ def test_the_database_holds_neither_environments_nor_what_lets_anybody_in(
 
 
 def test_a_home_with_another_queue_is_refused(cold: GrassHome, database: str) -> None:
-    cold.ok("start")
+    cold.ok("start", "--store=sqlite")
     cold.ok("stop")
     refused = cold.run("start", "--store", database)
     assert refused.returncode == 1
