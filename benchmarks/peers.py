@@ -6,6 +6,7 @@ left out, and the table says so.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ TASKS_PYTHON = _TASK_PEERS / "bin" / "python"
 """An environment with Grass and the peers whose tasks are measured."""
 _PYTHON = _PEERS / "bin" / "python"
 _MOST_S = 600.0
-"""A round of HyperQueue that takes longer is given up."""
+"""A round of a peer that takes longer is given up."""
 
 
 class LeftOut(Exception):
@@ -73,7 +74,7 @@ def hyperqueue_elapsed_s(jobs: int) -> float:
     """Run `true` so many times, two at a time, on a fresh local cluster."""
     with scratch_folder() as folder:
         command = hyperqueue_command(folder, jobs, 2, "true")
-        return _elapsed_s(command, os.environ)
+        return number_after("elapsed", command, HERE.parent, os.environ)
 
 
 def hyperqueue_command(folder: Path, jobs: int, cores: int, *command: str) -> list[str]:
@@ -93,13 +94,16 @@ def hyperqueue_allocated_s(
     module = "benchmarks.hyperqueue_allocation"
     numbers = map(str, (jobs, workers, cores))
     words = [str(_PYTHON), "-m", module, str(folder), *numbers, *command]
-    return _elapsed_s(words, slurm)
+    return number_after("elapsed", words, HERE.parent, slurm)
 
 
-def _elapsed_s(command: list[str], environment: Environment) -> float:
+def number_after(
+    word: str, command: Command, folder: Path, environment: Environment
+) -> float:
+    """Run a round in a folder; return the number that it prints after a word."""
     done = subprocess.run(
         command,
-        cwd=HERE.parent,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -107,9 +111,10 @@ def _elapsed_s(command: list[str], environment: Environment) -> float:
         check=False,
     )
     words = done.stdout.split()
-    if done.returncode or "elapsed" not in words:
-        raise RuntimeError(f"HyperQueue failed: {done.stderr.strip()[-500:]}")
-    return float(words[words.index("elapsed") + 1])
+    if done.returncode or word not in words:
+        said = done.stderr.strip()[-1500:]
+        raise RuntimeError(f"{shlex.join(map(str, command))} failed: {said}")
+    return float(words[words.index(word) + 1])
 
 
 def spooler_elapsed_s(jobs: int) -> float:

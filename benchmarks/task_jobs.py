@@ -169,15 +169,5 @@ def _is_runner(process: psutil.Process) -> bool:
 
 def _round(home: Path, name: str, count: int) -> float:
     environment = {**os.environ, "GRASS_HOME": str(home), "GRASS_AUTOSTART": "0"}
-    done = subprocess.run(
-        [peers.TASKS_PYTHON, _SCRIPT, name, str(count)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=home,
-        env=environment,
-    )
-    words = done.stdout.split()
-    if done.returncode or "figure" not in words:
-        raise RuntimeError(f"{name} failed: {done.stderr.strip()[-1500:]}")
-    return float(words[words.index("figure") + 1])
+    command: peers.Command = [peers.TASKS_PYTHON, _SCRIPT, name, str(count)]
+    return peers.number_after("figure", command, home, environment)
