@@ -158,6 +158,41 @@ def test_a_job_cancelled_during_a_large_edit_is_left_alone(broker: Brokerage) ->
     assert done.warnings == ["1 jobs have ended meanwhile and were left alone"]
 
 
+def test_a_large_edit_goes_on_when_the_jobs_it_changed_first_have_ended(
+    broker: Brokerage,
+) -> None:
+    jobs = waiting_jobs(broker, 5)
+    before = broker.state.jobs[jobs[0]].spec
+    reply = broker.step(Edit(ME, jobs, JobPatch(grace_s=7.0)))
+    while broker.state.jobs[jobs[0]].spec == before:
+        broker.flush()
+    broker.step(Cancel(ME, jobs[:2]))
+    while reply.reply is None:
+        broker.flush()
+    assert outcome_of(reply).jobs == jobs
+    assert {
+        broker.state.specs[broker.state.jobs[one].spec].grace_s for one in jobs[2:]
+    } == {7.0}
+
+
+def test_a_large_rerun_goes_on_when_the_jobs_it_changed_first_have_ended(
+    broker: Brokerage,
+) -> None:
+    broker.call(SetPaused(ME, True))
+    jobs = broker.array(5)
+    broker.cancel(*jobs)
+    reply = broker.step(Rerun(ME, jobs, JobPatch(grace_s=7.0), wanted=jobs[:2]))
+    cancelled = False
+    while reply.reply is None:
+        broker._read_for_bulk()
+        broker.flush()
+        if jobs[0] in broker.state.jobs and not cancelled:
+            broker.step(Cancel(ME, jobs[:2]))
+            cancelled = True
+    assert outcome_of(reply).jobs == jobs
+    assert stored(broker, jobs) == ["cancelled"] * 2 + ["queued"] * 3
+
+
 def test_an_edit_whose_queue_is_deleted_meanwhile_fails_alone(
     broker: Brokerage,
 ) -> None:

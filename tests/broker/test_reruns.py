@@ -8,7 +8,7 @@ from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
 from grass.broker.core.calls import Cancel, Edit, Enqueue, NewJob, Prune, Rerun
-from grass.errors import GrassError, NeverFits, NotFound, Refused
+from grass.errors import Busy, GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Exited, Forget, Start
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import AttemptState, JobState
@@ -402,3 +402,20 @@ def test_units_are_taken_anew(broker: Brokerage) -> None:
     assert broker.state.scheduler.free(WORKER) == {"cpu": {"0": 0, "1": 0}}
     broker.exit(job)
     assert broker.state.scheduler.free(WORKER)["cpu"]["1"] == WHOLE
+
+
+def test_a_job_whose_environment_is_forgotten_in_its_batch_runs_again_a_moment_later(
+    broker: Brokerage,
+) -> None:
+    broker.pause()
+    call = broker.new_job()
+    call.base_env = {"HOME": "/home/me"}
+    job = broker.step(call).first
+    broker.step(Cancel(ME, [job]))
+    broker.state.envs.keep_only(broker.state.specs.base_envs())
+    with pytest.raises(Busy, match="only just ended"):
+        broker.step(Rerun(ME, [job], wanted=[job]))
+    broker.flush()
+    broker.resume()
+    broker.rerun(job)
+    assert broker.said(Start)[0].base_env == {"HOME": "/home/me"}

@@ -29,6 +29,7 @@ from grass.broker.core.calls import (
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.lifecycle import ENDED
 from grass.model.jobs.spec import JobPatch
+from tests.simulation.array_edits import ArrayEdits
 from tests.simulation.cluster import Cluster
 from tests.simulation.devices import MEMORY
 from tests.simulation.guests import Guests
@@ -94,6 +95,7 @@ class Clients:
             self._host.after(at, "", self._prune_tasks)
 
         Guests(self, self._cluster).plan(until_us)
+        ArrayEdits(self, self._cluster).plan(until_us)
 
     def size_of(self, name: str) -> int:
         """Return how many jobs a request enqueues."""

@@ -13,6 +13,7 @@ from grass.broker.core.applied_calls import Applied
 from grass.broker.core.attempts import outcomes, prefetch, reconcile, tracking
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, removals, verbs
 from grass.broker.core.jobs import enqueue as enqueueing
+from grass.broker.core.jobs.edits import Change
 from grass.broker.core.jobs.job_memory import AnsweredCalls
 from grass.broker.core.rounds import Rounds
 from grass.broker.core.shell_interface import Commit
@@ -22,6 +23,7 @@ from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.store.changes import Changes
 from grass.worker.core.attempt_table import AllocatedUnits
 from grass.worker.core.worker_core import WorkerCore
@@ -234,6 +236,20 @@ def _array_cut(patch: pytest.MonkeyPatch) -> None:
         real(state, arrival)
 
     patch.setattr(bulk_enqueue, "_arrive", arrive)
+
+
+@bug("a change in slices does not hold the spec that it gives to jobs", 7)
+def _spec_not_held(patch: pytest.MonkeyPatch) -> None:
+    real = Change._number
+
+    def number(self: Change, spec: Spec) -> int:
+        is_first = id(spec) not in self._numbers
+        found = real(self, spec)
+        self._state.specs._users[found] -= is_first
+        return found
+
+    patch.setattr(Change, "_number", number)
+    patch.setattr(Change, "close", lambda self: None)
 
 
 @bug("a repeated call makes new jobs while the first is in memory")

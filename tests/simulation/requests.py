@@ -71,7 +71,7 @@ class Request:
         self.answered = False
         self._cluster = cluster
         self._world = cluster.world
-        self._name = name
+        self.name = name
         self._make = make
         self._patience = patience
         self.call: AnyCall | None = None
@@ -82,20 +82,18 @@ class Request:
         if broker is None:
             self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
             return
-        self.call = self._make(self._name)
-        self._world.note(f"asks {type(self.call).__name__} {self._name}")
+        self.call = self._make(self.name)
+        self._world.note(f"asks {type(self.call).__name__} {self.name}")
         broker.call(self.call, self)
         self._later(int(self._patience * SECOND))
         self._patience = min(LONGEST_PATIENCE_S, 1.5 * self._patience)
 
     def _later(self, delay_us: int) -> None:
-        self._world.elsewhere.after(
-            delay_us, f"asks again {self._name}", self.ask, self
-        )
+        self._world.elsewhere.after(delay_us, f"asks again {self.name}", self.ask, self)
 
     def answer(self, outcome: object) -> None:
         """Take an answer; after an error of the disk it is sent again."""
-        self._world.note(f"answers {self._name} {_short(outcome)}")
+        self._world.note(f"answers {self.name} {_short(outcome)}")
         if isinstance(outcome, StorageError | Stopping):
             return
         if isinstance(outcome, MissingBlob):
@@ -121,7 +119,7 @@ class Request:
     def _check(self, outcome: object) -> None:
         if isinstance(outcome, GrassError):
             if not isinstance(outcome, HONEST):
-                raise Violation(f"{self._name} was told {outcome!r}")
+                raise Violation(f"{self.name} was told {outcome!r}")
         elif isinstance(outcome, Enqueued):
             self._check_enqueued(outcome)
         elif isinstance(outcome, Done) and not isinstance(self.call, GiveBackGuest):
@@ -142,22 +140,20 @@ class Request:
             self._cluster.auditor.forgotten.get(number) if job is None else job.name
             for number, job in enumerate(jobs, reply.first)
         }
-        if len(jobs) != expected or names != {self._name}:
-            raise Violation(f"{self._name} was acknowledged and is not in the store")
+        if len(jobs) != expected or names != {self.name}:
+            raise Violation(f"{self.name} was acknowledged and is not in the store")
         if any(jobs) and set(blobs_of(self.call)) - self._cluster.disk.blobs.keys():
-            raise Violation(f"{self._name} was acknowledged without its blobs")
+            raise Violation(f"{self.name} was acknowledged without its blobs")
 
     def _check_done(self, reply: Done) -> None:
         kind = _kind(self.call)
         auditor = self._cluster.auditor
         if isinstance(self.call, ABOUT_NO_JOB):
             reply.jobs = []
-            if (self._name, kind, None) not in auditor.noted:
-                raise Violation(
-                    f"{self._name} was acknowledged and is not in the store"
-                )
+            if (self.name, kind, None) not in auditor.noted:
+                raise Violation(f"{self.name} was acknowledged and is not in the store")
         for job in reply.jobs:
-            if (self._name, kind, job) not in auditor.noted:
+            if (self.name, kind, job) not in auditor.noted:
                 raise Violation(
                     f"{kind} {job} was acknowledged and is not in the store"
                 )

@@ -12,6 +12,7 @@ FEW = {
     "an attempt that could not be forked stays on record as begun": 2,
     "an end has the time of its worker's clock": 5,
     "the keeper takes a missing exit code for success": 5,
+    "a change in slices does not hold the spec that it gives to jobs": 7,
     "a removal of output is forgotten at a crash": 12,
     "an exit is forgotten before it is committed": 0,
     "a worker is believed about attempts that it was not given": 75,

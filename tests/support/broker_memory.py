@@ -21,6 +21,9 @@ def check(state: State) -> None:
         unfinished = sum(job.state is kept for job in state.jobs.values())
         assert state.totals.states[kept] >= unfinished
     assert +state.totals.unfinished == Counter(job.queue for job in state.jobs.values())
+    if not state.bulk.busy:
+        users = Counter(job.spec for job in state.jobs.values())
+        assert state.specs._users == users, "a spec has users that are not there"
     waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
     assert state.scheduler.waiting() == waiting or state.bulk.enqueues
     counted = Declared(state.queues.values())

@@ -1,7 +1,9 @@
 """Specs and environments, stored once however many jobs share them.
 
-Known only while an unfinished job or a view uses them: the tables count users, so that
-a broker that has run for a year does not remember every environment it ever saw.
+They are in memory only while they are used: the tables count users, so that a broker
+that has run for a year does not keep every environment it ever had. A spec in the table
+has a user from the first: an unfinished job, or a call that gives it to jobs in slices
+and holds it until its last slice.
 """
 
 import hashlib
@@ -33,24 +35,26 @@ class SpecTable:
         """Return the spec of a job that is in use."""
         return self._by_number[number]
 
-    def number(self, spec: Spec) -> int:
-        """Return the spec's number, giving it one if it is new."""
+    def acquire(self, spec: Spec, count: int = 1) -> int:
+        """Return the spec's number, new if the spec is, and count users of it."""
         number = self._numbers.get(spec)
         if number is None:
             self._last = number = self._last + 1
             self._numbers[spec] = number
             self._add(number, spec)
             self.new[number] = spec
+        self.use(number, count)
         return number
 
     def restore(self, number: int, spec: Spec) -> None:
-        """Know a spec again that the store has kept."""
+        """Count a user of a spec that the store has kept."""
         if number not in self._by_number:
             self._add(number, spec)
             self._numbers.setdefault(spec, number)
+        self.use(number)
 
     def use(self, number: int, count: int = 1) -> None:
-        """Count jobs that need this spec."""
+        """Count users of a spec that is in memory."""
         self._users[number] += count
 
     def release(self, number: int) -> None:
@@ -100,6 +104,10 @@ class EnvTable:
     def crowded(self) -> bool:
         """Tell whether it is time to look for unused environments."""
         return len(self._bodies) >= self._crowded_at
+
+    def __contains__(self, number: int) -> bool:
+        """Return whether an environment is in memory."""
+        return number in self._bodies
 
     def get(self, number: int) -> dict[str, str] | None:
         """Return an environment as it was at `enqueue`; None: it was given up."""

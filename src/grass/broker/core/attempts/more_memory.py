@@ -32,8 +32,7 @@ def request(state: State, job: Job, attempt: Attempt, ended: Exited) -> None:
         changed = replace(changed, request=asked)
         if spec.auto_vram and ended.cause == OUT_OF_GPU_MEMORY:
             changed = replace(changed, auto_vram=False, job_type=type_of(spec, job))
-    number = state.specs.number(changed)
-    state.specs.use(number)
+    number = state.specs.acquire(changed)
     state.specs.release(job.spec)
     state.note_before(job)
     job.change(spec=number)

@@ -74,8 +74,7 @@ def _keep_what_runs(state: State, job: Job, worker: str) -> None:
     spec, view = state.specs[job.spec], _view(state, job, worker)
     cwd = None if spec.cwd else view.cwd
     if (spec.prefix, spec.queue_cwd) != (view.prefix, cwd):
-        number = state.specs.number(replace(spec, prefix=view.prefix, queue_cwd=cwd))
-        state.specs.use(number)
+        number = state.specs.acquire(replace(spec, prefix=view.prefix, queue_cwd=cwd))
         state.specs.release(job.spec)
         state.note_before(job)
         job.change(spec=number)

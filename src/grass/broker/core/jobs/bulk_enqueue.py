@@ -48,8 +48,10 @@ class Arrival(BulkCall):
         super().__init__(_work(state, self))
         self.call = call
         self.prepared = prepared
+        jobs_of = Counter(id(new.patch) for new in call.jobs)
         self.specs = {
-            key: state.specs.number(one.spec) for key, one in prepared.items()
+            key: state.specs.acquire(one.spec, jobs_of[key])
+            for key, one in prepared.items()
         }
         self.first = state.last_job + 1
         self.last = state.last_job + len(call.jobs)
@@ -70,8 +72,6 @@ def begin(
 ) -> Arrival:
     """Assign the ids of a checked call and make its first slice."""
     arrival = Arrival(state, call, prepared, hint)
-    for new in call.jobs:
-        state.specs.use(arrival.specs[id(new.patch)])
     for one in prepared.values():
         dependency_graph.remember(state, one.spec.after, ends, -arrival.first)
     state.last_job = arrival.last

@@ -82,6 +82,7 @@ class Change:
         """Priorities that are not the same for all jobs of the call."""
         self._prepared: dict[tuple[int, str], Prepared] = {}
         self._numbers: dict[int, int] = {}
+        """By the identity of a spec its number, which the call holds to its end."""
         self._last: Common | None = None
 
     def to(self, job: Job, spec: Spec) -> Edited:
@@ -117,9 +118,7 @@ class Change:
         number = self._number(one.spec)
         if number != job.spec:
             state.specs.use(number)
-            state.specs.release(job.spec)
-            if job.spec not in state.specs:
-                state.batch.changes.unused_specs.append(job.spec)
+            self._release(job.spec)
         state.totals.unfinished[job.queue] -= 1
         job.common = self._common(job.common, one.own, number)
         state.totals.unfinished[job.queue] += 1
@@ -137,11 +136,26 @@ class Change:
         return self._last
 
     def _number(self, spec: Spec) -> int:
-        """Return a spec's number, found once: that hashes all of a spec."""
-        known = self._numbers.get(id(spec))
-        if known is None:
-            known = self._numbers[id(spec)] = self._state.specs.number(spec)
-        return known
+        """Return a spec's number, looked up once: that hashes all of a spec.
+
+        The call uses the spec from then on: jobs of one slice may end before the next.
+        """
+        number = self._numbers.get(id(spec))
+        if number is None:
+            number = self._numbers[id(spec)] = self._state.specs.acquire(spec)
+        return number
+
+    def close(self) -> None:
+        """Release the specs that the call holds."""
+        for number in self._numbers.values():
+            self._release(number)
+        self._numbers.clear()
+
+    def _release(self, number: int) -> None:
+        specs = self._state.specs
+        specs.release(number)
+        if number not in specs:
+            self._state.batch.changes.unused_specs.append(number)
 
 
 def edit(state: State, call: Edit) -> Done | BulkCall:
@@ -174,6 +188,7 @@ def _edit(state: State, call: Edit) -> Work:
         # Those that make room first: nobody is overtaken meanwhile.
         yield from bulk_calls.each_before_start(state, [*others, *numbers], act)
     finally:
+        change.close()
         kept.forget()
     done.jobs = [one for one in done.jobs if one in waits]
     left = len(numbers) - len(done.jobs)

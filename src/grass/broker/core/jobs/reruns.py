@@ -58,7 +58,7 @@ def _rerun(state: State, call: Rerun) -> Work:
             again.revive(part, found)
         yield from bulk_calls.each(again.done.jobs, again.enter)
     finally:
-        again.kept.forget()
+        again.close()
     again.done.changed = bool(again.done.jobs)
     return again.done
 
@@ -76,7 +76,7 @@ class _Again:
         self._together: dict[int, tuple[After, ...]] = {}
         self._ends: dict[int, JobState] = {}
         self._guests: set[int] = set()
-        self.kept = dependency_edits.Remembered(state)
+        self._kept = dependency_edits.Remembered(state)
         self.done = Done()
 
     def check(self, part: Sequence[int], found: Found) -> None:
@@ -91,7 +91,7 @@ class _Again:
                 self._together[number] = one.open_after
                 if one.old.stdin != NO_INPUT:
                     self._warn(f"job {number} runs again without its input")
-                self.kept.remember(one.open_after, ends)
+                self._kept.remember(one.open_after, ends)
 
     def check_together(self) -> None:
         """Refuse jobs that would wait in a circle, or for what can never happen."""
@@ -129,6 +129,11 @@ class _Again:
         if job is not None and job.state in (JobState.HELD, JobState.WAITING):
             eligibility.enter(self._state, job)
 
+    def close(self) -> None:
+        """Release the specs and the ends of jobs that the call holds."""
+        self._change.close()
+        self._kept.forget()
+
     def _edited(self, number: int, found: Found) -> Edited | None:
         job = _ended(self._state, number, found)
         if job is None:
@@ -162,7 +167,6 @@ def _revive(
     state.jobs[job.id] = job
     state.totals.unfinished[job.queue] += 1
     state.specs.restore(job.spec, one.old)
-    state.specs.use(job.spec)
     array_limits.join(state, job.common)
     change.apply(one)
     state.move_job(job, JobState.HELD if call.hold else JobState.WAITING)
@@ -186,6 +190,7 @@ def _spec_of(state: State, job: Job, found: Found) -> Spec:
     known = found.jobs.get(job.id)
     if known is not None and known.job.spec == job.spec:
         return known.spec
-    if job.spec in state.specs.new:
-        return state.specs.new[job.spec]
+    spec = state.specs.new.get(job.spec)
+    if spec is not None and (spec.base_env is None or spec.base_env in state.envs):
+        return spec
     raise Busy(f"job {job.id} has only just ended", "try again in a moment")
