@@ -24,6 +24,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation import fresh_seeds
 from tests.support.skips import leave_to_skip
 
 _ALLOWED = Path(__file__).with_name("allowed_skips.txt")
@@ -74,6 +75,23 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_configure() -> None:
+    """Draw the seeds of the simulation, before the processes of xdist begin."""
+    fresh_seeds.first_seed()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the seeds of the simulation, if it ran."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports(
+        "failed"
+    )
+    if any(one.nodeid.startswith("tests/simulation/") for one in reports):
+        first = fresh_seeds.first_seed()
+        terminalreporter.write_line(
+            f"simulation: seeds from {first}; {fresh_seeds.FIRST}={first} repeats them"
+        )
 
 
 def pytest_sessionfinish() -> None:

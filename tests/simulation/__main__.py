@@ -1,4 +1,4 @@
-"""`python -m tests.simulation SEED [brokers]` prints the trace of one seed."""
+"""`python -m tests.simulation SEED [broker|brokers]` prints the trace of one seed."""
 
 import sys
 

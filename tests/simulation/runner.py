@@ -33,7 +33,7 @@ class Result:
     faults: Counter[str] = field(default_factory=Counter)
     problem: str | None = None
     tail: list[str] = field(default_factory=list)
-    kind: str = ""
+    kind: str = "broker"
     """`brokers` where there are several of them."""
 
     @property
@@ -45,8 +45,8 @@ class Result:
         """Describe a failure, and how to reproduce it."""
         lines = [f"seed {self.seed}: {self.problem}", "the last events:"]
         lines += [f"  {line}" for line in self.tail]
-        alone = f"python -m tests.simulation {self.seed} {self.kind}".rstrip()
-        lines.append(f"run it alone: {alone}")
+        alone = f"python -m tests.simulation {self.seed} {self.kind}"
+        lines.append(f"run it alone: .venv/bin/{alone}")
         return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
-"""`make simulate SEEDS=20000`: many seeds on all cores, and a summary.
+"""`make simulate SEEDS=20000`: many fresh seeds on all cores, and a summary.
 
+Those that once failed are run first. `FIRST=7000000` gives the first of the others.
 Afterwards every planted bug must be found: seeds that cannot fail prove nothing.
 """
 
@@ -11,8 +12,14 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 
+from tests.simulation import fresh_seeds
 from tests.simulation.planting import hunt_all
-from tests.simulation.runner import Result, run_brokers_seed, run_seed
+from tests.simulation.runner import (
+    Result,
+    kept_seeds,
+    run_brokers_seed,
+    run_seed,
+)
 
 MOST_TRACES = 5
 
@@ -21,19 +28,24 @@ def main() -> int:
     """Run the seeds; the exit code is 0 if all passed and all bugs were found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2000)
-    parser.add_argument("--first", type=int, default=0)
-    asked = parser.parse_args()
-    seeds = range(asked.first, asked.first + asked.seeds)
+    parser.add_argument("--first", type=int, default=fresh_seeds.first_seed())
+    options = parser.parse_args()
+    fresh = range(options.first, options.first + options.seeds)
+    _say(
+        f"{len(fresh):,} seeds from {options.first}; FIRST={options.first} repeats them"
+    )
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         _say("one broker")
-        passed = _run(pool, seeds, run_seed)
+        kept = [*kept_seeds("seeds.txt"), *fresh_seeds.failed("broker")]
+        passed = _run(pool, [*kept, *fresh], run_seed)
         _say("several brokers on one store")
-        passed &= _run(pool, seeds, run_brokers_seed)
+        kept = [*kept_seeds("brokers_seeds.txt"), *fresh_seeds.failed("brokers")]
+        passed &= _run(pool, [*kept, *fresh], run_brokers_seed)
         found = _hunt(pool)
     return 0 if passed and found else 1
 
 
-def _run(pool: Executor, seeds: range, run: Callable[[int], Result]) -> bool:
+def _run(pool: Executor, seeds: list[int], run: Callable[[int], Result]) -> bool:
     began = time.perf_counter()
     events, faults, failed = 0, Counter[str](), list[Result]()
     for result in pool.map(run, seeds, chunksize=25):
@@ -42,8 +54,9 @@ def _run(pool: Executor, seeds: range, run: Callable[[int], Result]) -> bool:
         if result.problem is not None:
             failed.append(result)
     _print(len(seeds), events, faults, time.perf_counter() - began)
-    for result in failed[:MOST_TRACES]:
-        _say(result.report())
+    reports = [fresh_seeds.keep(result) for result in failed]
+    for report in reports[:MOST_TRACES]:
+        _say(report)
     _say(f"violations       {len(failed)}  {[one.seed for one in failed][:20]}")
     return not failed
 

@@ -1,6 +1,6 @@
-"""Some seeds, and those that once failed; a run of a seed is deterministic.
+"""Fresh seeds, and those that once failed; a run of a seed is deterministic.
 
-Nearly every planted bug is found by one of them; `make simulate` runs thousands.
+Nearly every planted bug is found by a hundred seeds; `make simulate` runs thousands.
 """
 
 import subprocess
@@ -13,31 +13,39 @@ from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
 from grass.model.resources import Allocation
 from grass.model.usage.profiles import Profile
+from tests.simulation import fresh_seeds
 from tests.simulation.runner import Result, kept_seeds, run_seed
 from tests.simulation.witness import Witness
 
-SEEDS, CHUNK = 150, 5
-FEWEST_EVENTS, FEWEST_FAULTS = 300, 3
+CHUNKS, CHUNK = 30, 5
+MEAN_EVENTS, FEWEST_FAULTS = 800, 3
+"""A single seed may be short: a few in a thousand have some 500 events."""
 
 
 def passed(seed: int) -> Result:
     """Run a seed that must not fail."""
     result = run_seed(seed)
     if result.problem is not None:
-        pytest.fail(result.report(), pytrace=False)
+        pytest.fail(fresh_seeds.keep(result), pytrace=False)
     return result
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_nothing_is_lost_and_nothing_runs_twice(first: int) -> None:
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_nothing_is_lost_and_nothing_runs_twice(chunk: int) -> None:
+    first = fresh_seeds.first_seed() + chunk * CHUNK
     results = [passed(seed) for seed in range(first, first + CHUNK)]
-    assert min(result.events for result in results) >= FEWEST_EVENTS
+    assert sum(result.events for result in results) >= MEAN_EVENTS * CHUNK
     assert min(result.fault_count for result in results) >= FEWEST_FAULTS
 
 
 @pytest.mark.parametrize("seed", kept_seeds("seeds.txt"))
 def test_a_seed_that_once_failed_passes(seed: int) -> None:
     passed(seed)
+
+
+def test_the_seeds_that_failed_in_earlier_runs_pass() -> None:
+    for seed in fresh_seeds.failed("broker"):
+        passed(seed)
 
 
 @pytest.mark.parametrize("seed", [1, 7])
