@@ -151,5 +151,13 @@ def grown(block: Block) -> tuple[int, Block]:
     return len(view), Block(content)
 
 
+def swapped(argument: Any, size: int) -> tuple[int, Any]:
+    """Return the length of an argument, and a value of its kind of another length."""
+    if isinstance(argument, Block):
+        return memoryview(argument.content).nbytes, Block(bytearray(size))
+    filling = "x" if isinstance(argument, str) else b"x"
+    return len(argument), type(argument)(filling * size)
+
+
 def closure_of(number: int) -> Any:
     return lambda more: number + more

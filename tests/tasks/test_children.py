@@ -19,7 +19,7 @@ from grass.resource import ZERO, Cores, Gpu, Memory, Node, WTime
 from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost, death
 from tests.support.patience import in_time, until
 from tests.tasks import functions
-from tests.tasks.functions import Block, Critical, Temporary
+from tests.tasks.functions import Block, Critical, Temporary, swapped
 from tests.tasks.shared import is_alive
 
 
@@ -183,6 +183,27 @@ def test_a_large_argument_is_sent_as_the_child_reads_it(backend: str) -> None:
         return await grain.exec1(Cores(1), len, text)
 
     assert run(main, Cores(1), backend) == len(text)
+
+
+def test_a_child_that_ends_before_it_has_read_its_argument_leaves_nothing_open(
+    backend: str,
+) -> None:
+    text, block = "x" * 5_000_000, Block(bytearray(1_000_000))
+
+    async def main() -> Any:
+        before = set(os.listdir("/proc/self/fd"))
+        for _ in range(4):
+            # It takes longer than this to start.
+            with anyio.move_on_after(0.01):
+                await grain.exec1(Cores(1), swapped, text, 0)
+            with anyio.move_on_after(0.01):
+                async with grain.open_waitgroup() as wg:
+                    wg.submit(Cores(1), swapped, text, 0)
+                    wg.submit(Cores(1), swapped, block, 0)
+        left = set(os.listdir("/proc/self/fd")) - before
+        return len(left), await grain.exec1(Cores(1), len, text)
+
+    assert run(main, Cores(2), backend) == (0, len(text))
 
 
 def test_closures_and_lambdas_are_sent_by_value() -> None:

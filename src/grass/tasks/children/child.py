@@ -36,6 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from grass.tasks.children.child_record import StartSoon
     from grass.tasks.task import Task
 
 _PROGRAM = """
@@ -46,6 +47,8 @@ main()
 """
 _LEAVING_S = 2.0
 """How long a child may take to leave by itself."""
+_JOINED_BYTES = 1 << 16
+"""Frames are joined up to about this size: a socket takes little more at once."""
 
 
 class ChildProcess(ChildRecord):
@@ -61,8 +64,10 @@ class ChildProcess(ChildRecord):
         self._line = line
         line.setblocking(False)
         self._reader = FrameReader(line)
-        self._unsent: deque[tuple[bytes, int | None]] = deque()
+        self._unsent: deque[tuple[bytes | memoryview, int | None]] = deque()
         self._unallowed = 0
+        self._is_flushing = False
+        """Whether a task waits until the child reads, and sends the rest then."""
         try:
             self._process = _started(other, tokens_read, variables)
         except BaseException:
@@ -76,11 +81,6 @@ class ChildProcess(ChildRecord):
     def name(self) -> str:
         """What it is called in messages."""
         return f"process {self._process.pid}"
-
-    @property
-    def has_unsent(self) -> bool:
-        """Whether something could not be sent yet."""
-        return bool(self._unsent)
 
     def hold(self, data: bytes, descriptor: int | None) -> None:
         """Tell what the tasks that follow hold."""
@@ -109,26 +109,43 @@ class ChildProcess(ChildRecord):
             self._put(RECALL, len(recalled), b"", None)
         return recalled
 
-    def flush(self) -> None:
-        """Send what can be sent without waiting; allow the tasks that went out."""
+    def flush(self, start_soon: StartSoon) -> None:
+        """Send frames without waiting; `start_soon` runs the task that sends the rest.
+
+        There is one such task at a time: a socket has one waiter. Frames that are put
+        while it waits are sent by it, in their order.
+        """
+        if self._is_flushing:
+            return
+        self._send_now()
+        if self._unsent:
+            self._is_flushing = True
+            start_soon(self._send_rest)
+
+    async def _send_rest(self) -> None:
+        try:
+            while self._unsent:
+                await anyio.wait_writable(self._line)
+                self._send_now()
+        except anyio.ClosedResourceError:
+            """The child has ended."""
+        finally:
+            self._is_flushing = False
+
+    def _send_now(self) -> None:
+        """Send what the socket takes; allow the tasks of which everything was sent."""
         try:
             self._send_all()
         except BlockingIOError:
             return
         except OSError:
             # It is dying: the end of its connection tells so.
-            self._unsent.clear()
+            self._drop_unsent()
             return
         if self._unallowed:
             with contextlib.suppress(OSError):
                 os.write(self._tokens, b"." * self._unallowed)
             self._unallowed = 0
-
-    async def flush_later(self) -> None:
-        """Send the rest, as the child reads it."""
-        while self._unsent and not self.is_gone:
-            await anyio.wait_writable(self._line)
-            self.flush()
 
     async def answers(self) -> list[Frame]:
         """Wait for answers; an empty list is the end."""
@@ -182,6 +199,9 @@ class ChildProcess(ChildRecord):
         self.is_gone = True
         self._close_line()
         self._reader.close()
+        self._drop_unsent()
+
+    def _drop_unsent(self) -> None:
         while self._unsent:
             _, descriptor = self._unsent.popleft()
             if descriptor is not None:
@@ -194,7 +214,8 @@ class ChildProcess(ChildRecord):
             self._tokens = self._taken_back = -1
             with contextlib.suppress(OSError):
                 self._line.shutdown(socket.SHUT_WR)
-        if self.is_gone:
+        if self.is_gone and self._line.fileno() >= 0:
+            anyio.notify_closing(self._line)
             self._line.close()
 
     def _put(self, kind: int, number: int, data: bytes, descriptor: int | None) -> None:
@@ -212,16 +233,19 @@ class ChildProcess(ChildRecord):
                 frame = self._joined()
                 sent = self._line.send(frame)
             if sent < len(frame):
-                self._unsent[0] = (frame[sent:], None)
+                # A view: to copy the rest of a large frame each time takes long.
+                self._unsent[0] = (memoryview(frame)[sent:], None)
             else:
                 self._unsent.popleft()
 
-    def _joined(self) -> bytes:
-        """Join the frames ahead that have no descriptor, so that they go at once."""
-        joined: list[bytes] = []
-        while self._unsent and self._unsent[0][1] is None:
+    def _joined(self) -> bytes | memoryview:
+        """Join small frames ahead that have no descriptor, so that they go at once."""
+        joined = [self._unsent.popleft()[0]]
+        size = len(joined[0])
+        while self._unsent and self._unsent[0][1] is None and size < _JOINED_BYTES:
             joined.append(self._unsent.popleft()[0])
-        frame = b"".join(joined)
+            size += len(joined[-1])
+        frame = joined[0] if len(joined) == 1 else b"".join(joined)
         self._unsent.appendleft((frame, None))
         return frame
 

@@ -14,8 +14,13 @@ import anyio
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
     from grass.tasks.children.frames import Frame
     from grass.tasks.task import Task
+
+    StartSoon = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
 
 
 class ChildRecord(ABC):
@@ -46,11 +51,6 @@ class ChildRecord(ABC):
     def name(self) -> str:
         """What it is called in messages."""
 
-    @property
-    @abstractmethod
-    def has_unsent(self) -> bool:
-        """Whether something could not be sent yet."""
-
     @abstractmethod
     def hold(self, data: bytes, descriptor: int | None) -> None:
         """Tell what the tasks that follow hold."""
@@ -68,12 +68,11 @@ class ChildRecord(ABC):
         """Take back tasks that have not begun, the last ones first."""
 
     @abstractmethod
-    def flush(self) -> None:
-        """Send what can be sent without waiting; allow the tasks that went out."""
+    def flush(self, start_soon: StartSoon) -> None:
+        """Send frames without waiting; `start_soon` runs the task that sends the rest.
 
-    @abstractmethod
-    async def flush_later(self) -> None:
-        """Send the rest, as the child reads it."""
+        May be called again while that task runs.
+        """
 
     @abstractmethod
     async def answers(self) -> list[Frame]:

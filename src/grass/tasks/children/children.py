@@ -88,9 +88,7 @@ class Children:
         """Send what was put together in this turn."""
         unsent, self._unsent = self._unsent, {}
         for child in unsent:
-            child.flush()
-            if child.has_unsent:
-                self._session.start_soon(child.flush_later)
+            child.flush(self._session.start_soon)
 
     def _child_for(self, task: Task, start: TaskStart) -> ChildRecord:
         units = {name for kind in GPU_KINDS for name in start.allocation.get(kind, ())}

@@ -136,9 +136,7 @@ class HostProgram:
             self._take(frame)
         touched, self._touched = self._touched, {}
         for child in touched:
-            child.flush()
-            if child.has_unsent:
-                self._group.start_soon(child.flush_later)
+            child.flush(self._group.start_soon)
 
     def _take(self, frame: HostFrame) -> None:
         if frame.kind == SETUP:

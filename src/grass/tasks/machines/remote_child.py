@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from grass.tasks.children.child_record import StartSoon
     from grass.tasks.children.frames import Frame
     from grass.tasks.task import Task
 
@@ -46,11 +47,6 @@ class RemoteChild(ChildRecord):
         """What it is called in messages."""
         return "process"
 
-    @property
-    def has_unsent(self) -> bool:
-        """Whether something could not be sent yet."""
-        return False
-
     def hold(self, data: bytes, descriptor: int | None) -> None:
         """Tell what the tasks that follow hold."""
         self._put(HostFrame(HOLD, self.number, data=data, descriptor=descriptor))
@@ -70,11 +66,8 @@ class RemoteChild(ChildRecord):
         """Take back nothing: nothing is sent ahead."""
         return []
 
-    def flush(self) -> None:
+    def flush(self, _start_soon: StartSoon) -> None:
         """Leave sending to the conversation with the host."""
-
-    async def flush_later(self) -> None:
-        """Do nothing: see `flush`."""
 
     def done(self, task_number: int, seconds: float) -> Task:
         """Note that the task has ended, and return it."""
