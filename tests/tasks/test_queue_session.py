@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 import grass
-from grass.errors import Unreachable, UsageError
+from grass.errors import (
+    CommitInDoubt,
+    GrassError,
+    NeverFits,
+    NoAnswer,
+    NoDaemon,
+    Unreachable,
+    UsageError,
+)
 from grass.tasks.queue_options import QueueOptions
 from grass.verbs.calling import Caller
 from tests.machines.programs import Program
@@ -219,6 +227,80 @@ def test_a_daemon_that_is_killed_costs_no_task_and_no_second_run(
         "something still runs",
         lambda running: not running,
     )
+
+
+@pytest.mark.parametrize("error", [CommitInDoubt, NoDaemon, NoAnswer])
+@pytest.mark.parametrize("options", [{}, {"temporary_err": (Exception,)}])
+def test_tasks_whose_enqueue_has_no_answer_are_not_enqueued_again(
+    home: GrassHome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[GrassError],
+    options: dict[str, Any],
+) -> None:
+    enqueue_jobs, calls = Caller.enqueue_jobs, 0
+
+    def answer_is_lost(client: Caller, *rest: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        enqueue_jobs(client, *rest)
+        raise error("the answer is lost", "look at it")
+
+    async def main() -> None:
+        async with grass.open_waitgroup() as wg:
+            for number in range(4):
+                wg.submit(grass.Cores(1), (tmp_path / str(number)).mkdir)
+
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    monkeypatch.setattr(Caller, "enqueue_jobs", answer_is_lost)
+    with pytest.raises(ExceptionGroup) as raised:
+        grass.run_combine(main, broker=True, project=tmp_path.name, **options)
+    assert [type(one) for one in raised.value.exceptions] == [error] * 4
+    said = str(raised.value.exceptions[0])
+    assert said == (
+        "it is unknown whether `Path.mkdir` was enqueued: the answer is lost"
+        " (look at it)"
+    )
+    jobs = list(home.client.jobs(project=tmp_path.name))
+    assert (calls, len(jobs)) == (1, 4)
+
+
+def test_of_many_tasks_only_those_that_are_refused_fail(
+    home: GrassHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def one(cores: int) -> int | None:
+        try:
+            found: int = await grass.exec1(grass.Cores(cores), abs, cores)
+        except NeverFits:
+            return None
+        return found
+
+    async def main() -> Any:
+        async with grass.open_waitgroup() as wg:
+            for cores in (1, 999, 1, 1, 999, 1):
+                wg.start_subtask(one, cores)
+        return wg.results
+
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    assert grass.run_combine(main, broker=True) == [1, None, 1, 1, None, 1]
+
+
+def test_a_result_that_cannot_be_read_is_no_reason_to_run_a_task_again(
+    home: GrassHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise NoDaemon("nobody answers")
+
+    async def main() -> None:
+        # Too large to be read with others.
+        await grass.exec1(grass.Cores(1), bytes, 1_000_000)
+
+    monkeypatch.setenv("GRASS_HOME", str(home.folder))
+    monkeypatch.setattr(Caller, "result", away)
+    options: dict[str, Any] = {"temporary_err": (Exception,)}
+    with pytest.raises(NoDaemon):
+        grass.run_combine(main, broker=True, project=tmp_path.name, **options)
+    assert len(list(home.client.jobs(project=tmp_path.name))) == 1
 
 
 ELSEWHERE = """

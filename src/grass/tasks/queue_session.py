@@ -4,14 +4,16 @@ Wait-groups and `exec1` are the same as with units of one's own. Tasks that are
 submitted in one turn of the event loop are enqueued by one call. One follower of the
 journal tells which have ended, and their results are read many at a time. Always true:
 a task waits to be sent, is being sent, or has a job; when it has ended it is none of
-that. Jobs outlive the program: one that is killed leaves them to the broker.
+that. Jobs outlive the program: one that is killed leaves them to the broker. A task is
+enqueued a second time only after its function has raised one of its `temporary_err`:
+where a call has no answer its tasks fail, for they may run.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import anyio.from_thread
@@ -20,7 +22,15 @@ import anyio.to_thread
 from grass.client.connection import Broken
 from grass.client.id_ranges import as_ranges, in_words
 from grass.client.long_calls import follow_events
-from grass.errors import GrassError, NotFound
+from grass.errors import (
+    CommitInDoubt,
+    GrassError,
+    NeverFits,
+    NoDaemon,
+    NotFound,
+    Refused,
+    UsageError,
+)
 from grass.resource import ZERO
 from grass.tasks.core.task_units import TaskStart
 from grass.tasks.neighbours import with_neighbours
@@ -30,7 +40,7 @@ from grass.tasks.session import Session
 from grass.tasks.task import Task
 from grass.verbs.calling import Caller, CallThread
 from grass.verbs.packing import pack_arguments, pack_function, unpacked
-from grass.verbs.task_jobs import PackedCall, enqueue_tasks, read_result
+from grass.verbs.task_jobs import PackedCall, enqueue_tasks, read_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,6 +56,20 @@ if TYPE_CHECKING:
 _ENDS = ["finished", "cancelled"]
 """The events of which the first always is the end of a job, and the second may be."""
 _TOGETHER = 250
+_REFUSALS = (UsageError, Refused, NeverFits, NotFound)
+"""The broker enqueues nothing of a call that it answers by one of these."""
+_IN_DOUBT = (CommitInDoubt, NoDaemon)
+"""After one of these the broker may have enqueued the tasks of a call."""
+
+
+class _Outcome(NamedTuple):
+    """The end of a job, as far as it could be read."""
+
+    job: int
+    value: object = None
+    error: BaseException | None = None
+    is_raised: bool = False
+    """Whether the task has raised the error; otherwise reading has failed."""
 
 
 class QueueSession(Session):
@@ -186,12 +210,16 @@ class QueueSession(Session):
             return []
         try:
             reply = enqueue_tasks(self._client, [call for _, call in calls], {})
-        except GrassError as error:
+        except _REFUSALS as error:
             if len(calls) == 1:
                 return [(calls[0][0], error)]
             # All or none: look for the one that is refused.
             half = len(calls) // 2
             return self._enqueued(calls[:half]) + self._enqueued(calls[half:])
+        except GrassError as error:
+            # The client has repeated the call with its key. Another key could enqueue
+            # the tasks a second time.
+            return [(task, _not_enqueued(task, error)) for task, _ in calls]
         first = int(reply["first"])
         return [(task, first + place) for place, (task, _) in enumerate(calls)]
 
@@ -219,7 +247,7 @@ class QueueSession(Session):
             if task.number in self._cancelled:
                 unwanted += [] if isinstance(job, BaseException) else [job]
             elif isinstance(job, BaseException):
-                self._finish(task, None, job)
+                self._failed(task, job)
             else:
                 self._jobs[job] = task
                 if job in self._ended_early:
@@ -260,41 +288,66 @@ class QueueSession(Session):
 
     async def _read(self, reader: Caller, jobs: list[int]) -> None:
         outcomes = await CallThread().call(partial(self._outcomes, reader, jobs))
-        for job, value, error in outcomes:
-            task = self._jobs.pop(job, None)
+        for outcome in outcomes:
+            task = self._jobs.pop(outcome.job, None)
             if task is not None:
-                self._finish(task, value, error)
+                self._finish(task, outcome)
 
-    def _outcomes(
-        self, client: Caller, jobs: list[int]
-    ) -> list[tuple[int, object, BaseException | None]]:
+    def _outcomes(self, client: Caller, jobs: list[int]) -> list[_Outcome]:
         """Read how tasks have ended, without those that have not. Runs in a thread."""
         small = client.small_results(jobs)
-        found: list[tuple[int, object, BaseException | None]] = []
+        found: list[_Outcome] = []
         for job in jobs:
+            content: bytes | bytearray
             is_own, content = small.get(job, (False, b""))
-            try:
-                if is_own:
-                    found.append((job, unpacked(content, job), None))
-                elif client.job(job)["finished_at"] is not None:
-                    found.append((job, read_result(client, job), None))
-            except Exception as error:  # noqa: BLE001 -- it is the task's
-                found.append((job, None, error))
+            if not is_own:
+                try:
+                    if client.job(job)["finished_at"] is None:
+                        continue
+                    content = read_content(client, job)
+                except Exception as error:  # noqa: BLE001 -- the task fails by it
+                    found.append(_Outcome(job, error=error))
+                    continue
+            found.append(_outcome(job, content))
         return found
 
-    def _finish(self, task: Task, value: object, error: BaseException | None) -> None:
-        temporary = error is not None and isinstance(error, task.options.temporary_err)
-        if temporary and task.may_run_again(failed_by_itself=True):
+    def _finish(self, task: Task, outcome: _Outcome) -> None:
+        error = outcome.error
+        if error is None:
+            self._forget(task)
+            self.ended += 1
+            task.value = outcome.value
+            task.owner.succeeded(task)
+        elif (
+            outcome.is_raised
+            and isinstance(error, task.options.temporary_err)
+            and task.may_run_again(failed_by_itself=True)
+        ):
             task.tries += 1
             self._send_soon(task)
-            return
+        else:
+            self._failed(task, error)
+
+    def _failed(self, task: Task, error: BaseException) -> None:
         self._forget(task)
         self.ended += 1
-        if error is not None:
-            task.owner.failed(task, error)
-        else:
-            task.value = value
-            task.owner.succeeded(task)
+        task.owner.failed(task, error)
+
+
+def _outcome(job: int, content: bytes | bytearray) -> _Outcome:
+    """Return what a task returned or raised."""
+    try:
+        return _Outcome(job, unpacked(content, job))
+    except Exception as error:  # noqa: BLE001 -- it is the task's
+        return _Outcome(job, error=error, is_raised=True)
+
+
+def _not_enqueued(task: Task, error: GrassError) -> GrassError:
+    if not isinstance(error, _IN_DOUBT):
+        return error
+    return error.reworded(
+        f"it is unknown whether `{task.name}` was enqueued: {error.message}"
+    )
 
 
 def _cancel(client: Caller, jobs: list[int]) -> None:

@@ -166,16 +166,23 @@ def _too_large(blob: Packed, largest: int) -> TooLarge:
 
 
 def read_result(client: Client, job: int, timeout_s: float | None = None) -> Any:  # noqa: ANN401
-    """Return what a task returned once it has ended, or raise what it raised.
+    """Return what a task returned once it has ended, or raise what it raised."""
+    return unpacked(read_content(client, job, timeout_s), job)
 
-    Only results of the caller's own jobs are unpickled.
+
+def read_content(
+    client: Client, job: int, timeout_s: float | None = None
+) -> bytes | bytearray:
+    """Return the result of a task, pickled, once it has ended.
+
+    Results of jobs of other users are refused: they are not to be unpickled.
     """
     try:
         headers, content = client.result(job, timeout_s)
     except NoResult as error:
         raise _lost(client, job) or error from None
     check_owner(headers, job)
-    return unpacked(content, job)
+    return content
 
 
 def read_results(
