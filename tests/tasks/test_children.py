@@ -17,6 +17,7 @@ import grass as grain
 from grass.errors import UsageError
 from grass.resource import ZERO, Cores, Gpu, Memory, Node, WTime
 from grass.tasks.errors import ChildTraceback, TaskFailed, TaskLost, death
+from tests.support.gpus import FakeGpus
 from tests.support.patience import in_time, until
 from tests.tasks import functions
 from tests.tasks.functions import Block, Critical, Temporary, swapped
@@ -64,10 +65,9 @@ def test_a_child_is_pinned_to_the_cores_of_its_task() -> None:
     assert run(main, Cores([core])) == {core}
 
 
-def test_a_child_sees_only_the_devices_of_its_task(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+def test_a_child_sees_only_the_devices_of_its_task(gpus: FakeGpus) -> None:
+    gpus.device(0)
+    gpus.device(1)
 
     async def main() -> Any:
         async with grain.open_waitgroup() as wg:

@@ -252,6 +252,64 @@ def test_an_interrupt_ends_a_program_that_waits_for_units(
     assert shared.state(all_cores) == "running"
 
 
+FAILING = """
+import os, signal, sys
+import grass
+
+
+def interrupt():
+    os.kill(os.getppid(), signal.SIGINT)
+    signal.pause()
+
+
+def fail(how, executor):
+    executor.submit(print, "began").result()
+    if how == "interrupted":
+        executor.submit(interrupt).result()
+    elif how == "exits":
+        sys.exit(3)
+    elif how == "raises":
+        raise ValueError(how)
+    elif how == "waits":
+        executor.submit(interrupt)
+
+
+if sys.argv[1] == "block":
+    with grass.Executor(rpw={"cpu": 1}) as executor:
+        fail(sys.argv[2], executor)
+else:
+    fail(sys.argv[2], grass.Executor(rpw={"cpu": 1}))
+"""
+
+
+@pytest.mark.daemon
+@pytest.mark.parametrize(
+    ("form", "how", "code", "recorded"),
+    [
+        ("block", "raises", 1, 1),
+        ("block", "exits", 3, 3),
+        ("block", "interrupted", -signal.SIGINT, 130),
+        ("block", "waits", -signal.SIGINT, 130),
+        ("block", "succeeds", 0, 0),
+        ("no block", "raises", 1, 1),
+        ("no block", "interrupted", -signal.SIGINT, 130),
+        ("no block", "waits", -signal.SIGINT, 130),
+        ("no block", "succeeds", 0, 0),
+    ],
+)
+def test_a_program_with_an_executor_is_recorded_with_its_own_exit_code(
+    shared: GrassHome, start: Start, form: str, how: str, code: int, recorded: int
+) -> None:
+    program = start(shared, FAILING, form, how)
+    _, said = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == code, said
+    ended = shared.wait(only_job(shared))
+    assert (ended["state"], ended["exit_code"]) == (
+        "failed" if recorded else "succeeded",
+        recorded,
+    )
+
+
 INSIDE = """
 import grass as grain
 

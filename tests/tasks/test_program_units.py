@@ -5,14 +5,18 @@ import os
 import subprocess
 import sys
 
+import anyio.lowlevel
 import pytest
 
+import grass
 from grass.errors import NeverFits
-from grass.resource import Cores, Gpu, Memory
+from grass.resource import Cores, Gpu, Kind, Memory, Resource, Vram
 from grass.tasks.program_units import ProgramBlock, ProgramUnits
 from tests.support.fixtures import lasting, shared
+from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.patience import PATIENCE_S
+from tests.tasks.shared import Seats
 
 __all__ = ["lasting", "shared"]
 
@@ -65,6 +69,54 @@ def test_a_child_sees_gpus_as_the_program_was_shown_them(
     program = ProgramUnits({"gpu": {"2": 10_000, "5": 10_000}}, Gpu(2))
     assert program.variables(["5"])["CUDA_VISIBLE_DEVICES"] == "GPU-b"
     assert program.variables([])["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.parametrize("rpw", [Gpu(8), Gpu(0.5), Vram("8G"), Cores(1) & Gpu(1)])
+def test_gpus_that_a_machine_does_not_have_are_refused(
+    gpus: FakeGpus, rpw: Resource
+) -> None:
+    with pytest.raises(NeverFits, match="and this machine has no GPU") as refused:
+        ProgramBlock(rpw).__enter__()
+    assert "name less in `rpw`" in refused.value.hint
+
+
+def test_more_gpus_than_a_machine_has_are_refused(gpus: FakeGpus) -> None:
+    for number in range(2):
+        gpus.device(number, memory="80G")
+    with pytest.raises(NeverFits) as refused:
+        grass.run_combine(anyio.lowlevel.checkpoint, [], Gpu(8))
+    assert refused.value.message == (
+        "`rpw` has gpu 8, and this machine has gpu 2, vram 160G"
+    )
+
+
+def test_gpus_in_rpw_are_found_ones(
+    gpus: FakeGpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        gpus.device(number, memory="80G")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    with ProgramBlock(Cores(1) & Gpu(2)) as program:
+        assert program.capacity["gpu"] == {"1": 10_000, "3": 10_000}
+        assert program.variables(["3"])["CUDA_VISIBLE_DEVICES"] == "3"
+    with pytest.raises(NeverFits, match="this machine has gpu 2, vram 160G"):
+        ProgramBlock(Gpu(3)).__enter__()
+
+
+def test_without_rpw_gpus_are_those_that_the_program_is_shown(
+    gpus: FakeGpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        gpus.device(number, memory="80G")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    with ProgramBlock(None) as program:
+        assert list(program.found_gpus()["gpu"]) == ["2"]
+
+
+def test_kinds_that_no_machine_is_asked_for_are_as_the_program_declares_them() -> None:
+    with ProgramBlock(Kind("printer", 2) & Seats(3)) as program:
+        assert program.capacity == {"printer": {"0": 10_000, "1": 10_000}}
+        assert program.own.parts["Seats"].count == 3
 
 
 @pytest.mark.daemon

@@ -20,15 +20,15 @@ class GpuLook(NamedTuple):
     """Faults of GPUs that do not tell who they are, by index."""
 
 
-def look() -> GpuLook:
-    """Look at all GPUs, in bounded time."""
+def look(visible: str | None = None) -> GpuLook:
+    """Look at GPUs, in bounded time: all, or those that `GpuMonitor` is to manage."""
     # What the monitor of a daemon would log is in what is returned.
     logging.getLogger("grass.devices").addHandler(logging.NullHandler())
-    return asyncio.run(_look())
+    return asyncio.run(_look(visible))
 
 
-async def _look() -> GpuLook:
-    monitor = GpuMonitor()
+async def _look(visible: str | None) -> GpuLook:
+    monitor = GpuMonitor(visible)
     try:
         readings = await monitor.read()
         return GpuLook(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import signal
 import sys
 from concurrent.futures import Executor as FutureExecutor
 from concurrent.futures import Future, InvalidStateError
@@ -74,6 +75,8 @@ class Executor(FutureExecutor):
         self._is_shut = False
         self._cancels_all = False
         self._thread: Thread | None = None
+        self._block: ProgramBlock | None = None
+        self._is_over = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
 
@@ -111,7 +114,23 @@ class Executor(FutureExecutor):
                 future.cancel()
         self._wake()
         if wait:
+            self._join(thread)
+
+    def _join(self, thread: Thread) -> None:
+        """Wait for the thread; what interrupts that cancels what is left."""
+        try:
+            # `join` that is interrupted takes the thread for ended from then on.
+            self._is_over.wait()
             thread.join()
+        except BaseException as error:
+            self._note_failure(error)
+            self.shutdown(cancel_futures=True)
+            raise
+
+    def _note_failure(self, error: BaseException | None) -> None:
+        """Have the program recorded as failed, where it is a guest of a daemon."""
+        if self._block is not None and self._block.failure is None:
+            self._block.failure = error
 
     def __exit__(
         self,
@@ -121,12 +140,19 @@ class Executor(FutureExecutor):
     ) -> None:
         """Wait for what is left; cancel it if the block was interrupted."""
         is_interrupted = kind is not None and not issubclass(kind, Exception)
+        self._note_failure(error)
         self.shutdown(cancel_futures=is_interrupted)
 
     def _leave(self) -> None:
         """Wait for what is left as the program ends, unless Ctrl-C ends it."""
-        last = getattr(sys, "last_value", None)
-        self.shutdown(cancel_futures=isinstance(last, KeyboardInterrupt))
+        # In an interactive session it is that of an earlier line.
+        is_session = hasattr(sys, "ps1")
+        last = None if is_session else getattr(sys, "last_value", None)
+        self._note_failure(last)
+        try:
+            self.shutdown(cancel_futures=isinstance(last, KeyboardInterrupt))
+        except KeyboardInterrupt:
+            _end_interrupted()
 
     def _wake(self) -> None:
         if self._loop is None:
@@ -138,8 +164,10 @@ class Executor(FutureExecutor):
     def _begin(self) -> None:
         """Start the thread, and wait until it has the units; raise if it cannot."""
         ready, block = Event(), ProgramBlock(self._rpw)
+        self._block = block
         # In the context of the caller: it may be inside of a block of `allocate`.
         run = partial(copy_context().run, self._run, block, ready)
+        self._is_over.clear()
         self._thread = Thread(target=run, daemon=True)
         try:
             self._thread.start()
@@ -166,6 +194,7 @@ class Executor(FutureExecutor):
             else:
                 self._failure = error
         finally:
+            self._is_over.set()
             ready.set()
 
     def _break(self, error: BaseException) -> None:
@@ -280,6 +309,19 @@ class Executor(FutureExecutor):
             is_done = self._is_shut and not self._futures
         if is_done:
             self._wanted.set()
+
+
+def _end_interrupted() -> None:
+    """End a program that Ctrl-C interrupts while its exit handlers run.
+
+    Python ignores exceptions of these, so that it would exit with 0.
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 -- those that are left; nothing else does
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGINT)
 
 
 async def _in_scope(

@@ -2,9 +2,9 @@
 
 Inside a job, or inside a block of `allocate`, they are what that has. Where a daemon
 runs, the program becomes a guest, with what `rpw` names or the cores and memory that
-are free now. Without a daemon they are what `rpw` names, or the machine's. A GPU is
-looked for when the first task asks for one, and only where the machine is all the
-program's.
+are free now. Without a daemon they are what `rpw` names, or the machine's: cores and
+memory may be more than it has, GPUs are those that are found. A GPU is looked for when
+`rpw` or the first task asks for one, and only where the machine is all the program's.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
 from grass.config import LOCAL, home
 from grass.devices.probe import found_units
-from grass.errors import GrassError
+from grass.errors import GrassError, NeverFits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import capacity_amount, decimal_number
 from grass.model.gpu_details import visible_devices
-from grass.model.resources import request_text
+from grass.model.resources import GPU_KINDS, request_text
 from grass.profiles.allocation import allocate, surrounding
 from grass.profiles.process_allocations import state
 from grass.profiles.surrounding_job import units_of_job
 from grass.resource import ZERO, Resource, WTime, capacity_of, combined, counted
 from grass.resource import own_parts as own_parts_of
+from grass.tasks.core.task_units import TaskRequest, TaskUnits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from grass.model.resources import Capacity
+    from grass.model.resources import Capacity, Request
     from grass.model.worker import FoundUnits
     from grass.profiles.allocation import Allocation
 
@@ -51,8 +52,10 @@ class ProgramUnits:
         capacity: Capacity,
         rpw: Resource | None = None,
         *,
+        found: FoundUnits | None = None,
         may_look_for_gpus: bool = False,
     ) -> None:
+        """`found` are the GPUs of the machine, if the capacity is of them."""
         own = own_parts_of(rpw or ZERO)
         limit = own.pop("WTime", None)
         self.time = limit if isinstance(limit, WTime) else None
@@ -61,19 +64,20 @@ class ProgramUnits:
         """Resources of the user's own classes."""
         self.capacity = capacity
         self._may_look = may_look_for_gpus
-        self._found: FoundUnits = {}
+        self._found: FoundUnits = found or {}
         # A guest or job was given its GPUs in this order.
         shown = os.environ.get(_VISIBLE, "").split(",")
         names = list(capacity.get("gpu") or capacity.get("vram") or ())
-        self._shown = dict(zip(names, shown, strict=False)) if shown != [""] else {}
+        is_given = shown != [""] and found is None
+        self._shown = dict(zip(names, shown, strict=False)) if is_given else {}
 
     def found_gpus(self) -> Capacity:
         """Return the GPUs of the machine, if they were not looked for before."""
         if not self._may_look:
             return {}
         self._may_look = False
-        self._found = _look_for_gpus()
-        return _amounts({kind: self._found.get(kind, {}) for kind in ("gpu", "vram")})
+        self._found, _ = _look_for_gpus()
+        return _amounts(self._found)
 
     def variables(self, gpus: Sequence[str]) -> dict[str, str]:
         """Return the variables of a process that sees these GPUs."""
@@ -89,6 +93,8 @@ class ProgramBlock:
 
     def __init__(self, rpw: Resource | None) -> None:
         self._rpw = rpw
+        self.failure: BaseException | None = None
+        """The exception that ends the program, where another thread raises it."""
         self._guest: Allocation | None = None
         self._given_up = False
 
@@ -105,9 +111,9 @@ class ProgramBlock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the units back."""
+        """Give the units back; a guest ends as the program does."""
         if self._guest is not None:
-            self._guest.__exit__(kind, error, traceback)
+            self._guest.__exit__(kind, error or self.failure, traceback)
 
     async def __aenter__(self) -> ProgramUnits:
         """Find or wait, while other tasks of the loop go on."""
@@ -142,7 +148,7 @@ class ProgramBlock:
         if _has_daemon():
             return self._become_guest()
         if rpw is not None:
-            return ProgramUnits(capacity_of(rpw), rpw)
+            return _named_units(rpw)
         return ProgramUnits(_amounts(found_units([])), may_look_for_gpus=True)
 
     def _become_guest(self) -> ProgramUnits | None:
@@ -214,11 +220,39 @@ def _units_within(capacity: Capacity, rpw: Resource | None) -> Capacity:
     """Return the part of a job's units that `rpw` names."""
     if rpw is None:
         return capacity
-    from grass.tasks.core.task_units import TaskUnits
+    request = counted(rpw)
+    return _part(TaskUnits(capacity), request) if request else {}
 
-    units = TaskUnits(capacity)
-    units.submit([1], units.ask_for(counted(rpw)))
-    return units.decide(0.0)[0].allocation if counted(rpw) else {}
+
+def _part(units: TaskUnits, request: Request) -> Capacity:
+    units.submit([1], units.ask_for(request))
+    return units.decide(0.0)[0].allocation
+
+
+def _named_units(rpw: Resource) -> ProgramUnits:
+    """Return the units that `rpw` names: as many as it says, but GPUs are found ones.
+
+    More tasks than cores can be useful. A task on a GPU that is not there only fails.
+    """
+    capacity = capacity_of(rpw)
+    gpus = tuple(one for one in counted(rpw) if one[0] in GPU_KINDS)
+    if not gpus:
+        return ProgramUnits(capacity, rpw)
+    found, problem = _look_for_gpus()
+    units = TaskUnits(_amounts(found))
+    if not units.can_be_met(TaskRequest(gpus)):
+        raise _no_such_gpus(gpus, units.text() if units.capacity else "", problem)
+    return ProgramUnits({**capacity, **_part(units, gpus)}, rpw, found=found)
+
+
+def _no_such_gpus(gpus: Request, there_is: str, problem: str | None) -> NeverFits:
+    reason = f": {problem}" if problem and not there_is else ""
+    return NeverFits(
+        f"`rpw` has {request_text(gpus)}, and this machine has"
+        f" {there_is or 'no GPU'}{reason}",
+        "name less in `rpw`; for GPUs that are not found, `grass start` a daemon and"
+        " declare them by `grass create-queue`",
+    )
 
 
 def _amounts(found: FoundUnits) -> Capacity:
@@ -229,12 +263,18 @@ def _amounts(found: FoundUnits) -> Capacity:
     }
 
 
-def _look_for_gpus() -> FoundUnits:
-    """Look at the GPUs of this machine, outside of the loop that runs here."""
-    from grass.devices.gpu_check import look
+def _look_for_gpus() -> tuple[FoundUnits, str | None]:
+    """Look at the GPUs that this program is shown, outside of the loop that runs here.
 
-    found: list[FoundUnits] = []
-    thread = Thread(target=lambda: found.append(found_units(look().units)))
+    Returns them, and why GPUs cannot be found, if they cannot.
+    """
+    from grass.devices.gpu_check import GpuLook, look
+
+    looks: list[GpuLook] = []
+    thread = Thread(target=lambda: looks.append(look(os.environ.get(_VISIBLE))))
     thread.start()
     thread.join()
-    return found[0] if found else {}
+    if not looks:
+        return {}, None
+    found = found_units(looks[0].units)
+    return {kind: found[kind] for kind in GPU_KINDS & found.keys()}, looks[0].problem
