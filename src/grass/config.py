@@ -61,6 +61,7 @@ class Home:
         self.start_lock = os.path.join(folder, "start.lock")
         self.stopped = os.path.join(folder, "stopped")
         self.log = os.path.join(folder, "daemon.log")
+        self.crash_report = os.path.join(folder, "crash-report.txt")
         self.worker_id = os.path.join(folder, "worker-id")
         self.brokers = os.path.join(folder, "brokers.json")
         self.own_cluster = os.path.join(folder, "own-cluster.json")

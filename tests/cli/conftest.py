@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from grass.cli.main import dispatch
-from grass.client.broker_session import BrokerSession
+from grass.client.connection import last_answer
 
 from .fake_broker import FakeBroker
 from .fake_daemon import FakeDaemon
@@ -66,7 +66,7 @@ def fake_daemon(
     monkeypatch.setenv("GRASS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GRASS_AUTOSTART", "0")
     # Another test may have left the version of its daemon.
-    monkeypatch.setattr(BrokerSession, "heard_version", None)
+    monkeypatch.setattr(last_answer, "version", None)
     playing = FakeDaemon(tmp_path / "home")
     yield playing
     playing.close()

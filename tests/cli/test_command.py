@@ -191,6 +191,9 @@ def of_version(version: str, document: object) -> bytes:
     return head.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
+INCOMPLETE: dict[str, object] = {"jobs": [], "daemon": {}, "queues": [], "workers": []}
+
+
 def test_a_daemon_of_another_version_is_pointed_out_once(
     grass: Grass, daemon: FakeDaemon
 ) -> None:
@@ -209,12 +212,42 @@ def test_a_daemon_of_the_same_version_is_not(grass: Grass, daemon: FakeDaemon) -
 
 
 def test_an_answer_of_another_version_that_lacks_something_is_one_line(
-    fake_daemon: FakeDaemon, call: Call
+    grass: Grass, daemon: FakeDaemon
 ) -> None:
-    old: dict[str, object] = {"jobs": [], "daemon": {}, "queues": [], "workers": []}
-    fake_daemon.answers["GET /overview"] = of_version("0.0.9", old)
-    ran = call("show")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("grass: the answer of the daemon lacks ")
-    assert "`grass restart` brings them together" in ran.err
-    assert ran.err.count("\n") == 1
+    daemon.answers["GET /overview"] = of_version("0.0.9", INCOMPLETE)
+    ran = grass("show")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        f"grass: the daemon is 0.0.9, this command {__version__}, and cannot use its"
+        f" answer: KeyError: 'jobs' {RESTART}"
+    )
+
+
+def test_a_defect_is_one_line_and_leaves_a_report(
+    grass: Grass, daemon: FakeDaemon, surroundings: dict[str, str]
+) -> None:
+    """Even where a daemon has answered: it is of the same version."""
+    daemon.answers["GET /overview"] = of_version(__version__, INCOMPLETE)
+    ran = grass("show")
+    file = Path(surroundings["GRASS_HOME"], "crash-report.txt")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr == (
+        "grass: `grass show` failed by a defect of Grass: KeyError: 'jobs'"
+        f" (please report it with {file})\n"
+    )
+    report = file.read_text()
+    assert "command: grass show\n" in report
+    assert f"last answer: the daemon {__version__}\n\nTraceback (most" in report
+    assert report.endswith("KeyError: 'jobs'\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_report_that_cannot_be_written_is_printed(
+    grass: Grass, daemon: FakeDaemon, surroundings: dict[str, str]
+) -> None:
+    daemon.answers["GET /overview"] = of_version(__version__, INCOMPLETE)
+    Path(surroundings["GRASS_HOME"], "crash-report.txt").mkdir()
+    ran = grass("show")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "Traceback (most recent call last)" in ran.stderr
+    assert ran.stderr.endswith("(please report it with the text above)\n")

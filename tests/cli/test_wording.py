@@ -6,7 +6,7 @@ import pwd
 import pytest
 
 from grass.cli.printing.wording import asked, ending, owner, units
-from grass.client.broker_session import BrokerSession
+from grass.client.connection import last_answer
 
 
 def test_units_are_written_without_noise() -> None:
@@ -51,7 +51,7 @@ def test_an_end_is_told_with_the_name_of_the_signal(
 
 
 def test_owners_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BrokerSession, "heard_from", "the daemon")
+    monkeypatch.setattr(last_answer, "peer", "the daemon")
     me = os.getuid()
     assert owner(f"uid:{me}") == pwd.getpwuid(me).pw_name
     assert owner("uid:4294967294") == "uid:4294967294"
@@ -62,5 +62,5 @@ def test_owners_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_user_ids_of_another_machine_are_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(BrokerSession, "heard_from", "the broker at lab:7911")
+    monkeypatch.setattr(last_answer, "peer", "the broker at lab:7911")
     assert owner(f"uid:{os.getuid()}") == f"uid:{os.getuid()}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from grass.client.broker_session import BrokerSession
+from grass.client.connection import last_answer
 from grass.config import Home
 from tests.cli.fake_broker import FakeBroker
 
@@ -17,7 +17,7 @@ Play = Callable[..., FakeBroker]
 @pytest.fixture(autouse=True)
 def _no_version_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Undo at the end of a test that the version of its daemon was noted."""
-    monkeypatch.setattr(BrokerSession, "heard_version", None)
+    monkeypatch.setattr(last_answer, "version", None)
 
 
 @pytest.fixture

@@ -109,8 +109,13 @@ class GrassHome:
             env={**self.environment, **(env or {})},
             timeout=PATIENCE_S,
         )
+        assert "failed by a defect of Grass" not in ran.stderr, self.crash_report()
         ran.stderr = without_notices(ran.stderr)
         return ran
+
+    def crash_report(self) -> str:
+        """Return the traceback of the last command that failed by a defect."""
+        return Path(Home(str(self.folder)).crash_report).read_text()
 
     def ok(self, *words: str | bytes, **how: Any) -> str:
         """Run a command that must succeed, and return what it printed."""

@@ -1,7 +1,8 @@
 """From the words of a shell to one command's module, and from errors to exit codes.
 
 No mistake of a user ends in a traceback: an error is one line on stderr and a stable
-exit code. A closed pipe behind stdout ends a command without a message.
+exit code. A closed pipe behind stdout ends a command without a message. The traceback
+of a defect is kept in a file, which the line names.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 
 from grass import __version__
 from grass.cli.parsing.options import Command, HelpWanted
+from grass.client.connection import THIS_DAEMON, last_answer
 from grass.errors import GrassError, UsageError
 
 TYPE_CHECKING = False
@@ -113,6 +115,8 @@ def _run_reporting() -> int:
         where = f"{error.filename}: " if error.filename else ""
         _print_error(f"grass: {where}{error.strerror}", "")
         return GrassError.exit_code
+    except Exception as error:  # noqa: BLE001 -- no other is raised on purpose
+        return _report_defect(error)
     return code
 
 
@@ -121,10 +125,7 @@ def dispatch(words: list[str]) -> int:
     name = words[0] if words else "--help"
     name = ALIASES.get(name, name)
     if name in COMMANDS:
-        try:
-            code = _run(name, words[1:])
-        except KeyError as error:
-            return _tell_what_lacks(error)
+        code = _run(name, words[1:])
         _compare_versions(name)
         return code
     if name in ("-h", "--help", "help"):
@@ -160,21 +161,39 @@ def _run(name: str, words: list[str]) -> int:
         return error.exit_code
 
 
-def _tell_what_lacks(error: KeyError) -> int:
-    """Say that an answer lacks something, as that of an older daemon does."""
-    module = sys.modules.get("grass.client.broker_session")
-    peer = "" if module is None else module.BrokerSession.heard_from
-    if not peer:
+def _report_defect(error: Exception) -> int:
+    """Print an exception that nothing raises on purpose, and keep its traceback.
+
+    An answer of another version may lack what this one reads.
+    """
+    name = sys.argv[1] if sys.argv[1:] else ""
+    if name == "daemon":
+        # Its log has the traceback.
         raise error
-    _print_error(
-        f"grass: the answer of {peer} lacks {error}: its version is another",
-        _version_step(peer),
-    )
+    from grass.cli.printing.crash_report import one_line, write_crash_report
+
+    _flush(sys.stdout)
+    path = write_crash_report(error, name)
+    if _is_of_another_version():
+        text = f"{_versions()}, and cannot use its answer: {one_line(error)}"
+        _print_error(f"grass: {text}", _version_step())
+    else:
+        where = "the text above" if path is None else path
+        text = f"`grass {name}` failed by a defect of Grass: {one_line(error)}"
+        _print_error(f"grass: {text}", f"please report it with {where}")
     return GrassError.exit_code
 
 
-def _version_step(peer: str) -> str:
-    if peer == "the daemon":
+def _is_of_another_version() -> bool:
+    return last_answer.version not in (None, __version__)
+
+
+def _versions() -> str:
+    return f"{last_answer.peer} is {last_answer.version}, this command {__version__}"
+
+
+def _version_step() -> str:
+    if last_answer.peer == THIS_DAEMON:
         return "`grass restart` brings them together; jobs run on"
     return "give both machines the same version"
 
@@ -184,15 +203,11 @@ def _compare_versions(name: str) -> None:
 
     A daemon that was started before an upgrade runs on with the code it has.
     """
-    module = sys.modules.get("grass.client.broker_session")
-    heard = None if module is None else module.BrokerSession.heard_version
-    if module is None or heard in (None, __version__) or name in _ABOUT_DAEMONS:
+    if not _is_of_another_version() or name in _ABOUT_DAEMONS:
         return
     from grass.cli.printing.streams import warn
 
-    peer = module.BrokerSession.heard_from
-    versions = f"{peer} is {heard}, this command {__version__}"
-    warn(f"{versions} ({_version_step(peer)})")
+    warn(f"{_versions()} ({_version_step()})")
 
 
 def _help(words: list[str]) -> int:

@@ -17,7 +17,13 @@ from __future__ import annotations
 import os
 import time
 
-from grass.client.connection import Broken, HttpConnection, open_connection
+from grass.client.connection import (
+    THIS_DAEMON,
+    Broken,
+    HttpConnection,
+    last_answer,
+    open_connection,
+)
 from grass.client.json_codec import query
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
 from grass.errors import LeadLost, NoAnswer, NoBroker, NoDaemon, NoDatabase, Stopping
@@ -50,12 +56,6 @@ class BrokenLater(Broken):
 
 class BrokerSession:
     """The connection to one broker."""
-
-    heard_version: str | None = None
-    """The version of the daemon that answered this process last."""
-
-    heard_from: str = ""
-    """Which daemon that was."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class BrokerSession:
     def peer(self) -> str:
         """What answers the calls, in words."""
         route = self._route
-        return "the daemon" if route is None else f"the broker at {route.place}"
+        return THIS_DAEMON if route is None else f"the broker at {route.place}"
 
     @classmethod
     def invited(cls, place: Home, invitation: Invitation) -> Self:
@@ -372,8 +372,8 @@ class BrokerSession:
     def _note_version(self, connection: HttpConnection) -> None:
         version = connection.headers.get("grass-version")
         if version is not None:
-            self.daemon_version = BrokerSession.heard_version = version
-            BrokerSession.heard_from = self.peer
+            self.daemon_version = version
+            last_answer.note(self.peer, version)
         brokers = connection.headers.get("grass-brokers")
         if brokers is not None and self._route is not None:
             from grass.client.tls_connection import note_brokers

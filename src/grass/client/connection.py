@@ -38,6 +38,32 @@ _PIECE = 64 * 1024
 _OK = (200, 201)
 
 
+THIS_DAEMON = "the daemon"
+"""The name of this machine's own daemon in messages."""
+
+
+class LastAnswer:
+    """Who sent this process its last answer, for code that has no client.
+
+    A command reports at its end which version has answered. User ids are those of this
+    machine only where its own daemon has sent them.
+    """
+
+    def __init__(self) -> None:
+        self.peer = ""
+        """The daemon or broker, in words; empty: none has answered."""
+        self.version: str | None = None
+        """The version of Grass that it has."""
+
+    def note(self, peer: str, version: str) -> None:
+        """Note who has answered."""
+        self.peer, self.version = peer, version
+
+
+last_answer = LastAnswer()
+"""That of this process."""
+
+
 class Broken(Exception):
     """The daemon closed the connection in the middle of an exchange."""
 

@@ -1,8 +1,7 @@
 """Short texts about a job: its state, units, request, and how it ended."""
 
-import sys
-
 from grass.cli.printing.quantities import in_local_time
+from grass.client.connection import THIS_DAEMON, last_answer
 from grass.client.json_codec import Document
 from grass.model.amount_text import BYTE_KINDS, WHOLE, amount_text
 
@@ -129,11 +128,7 @@ def owner(actor: str) -> str:
 
 
 def _speaks_to_another_machine() -> bool:
-    module = sys.modules.get("grass.client.broker_session")
-    return module is not None and module.BrokerSession.heard_from not in (
-        "",
-        "the daemon",
-    )
+    return last_answer.peer not in ("", THIS_DAEMON)
 
 
 def _units_of(kind: str, named: Document) -> str:
