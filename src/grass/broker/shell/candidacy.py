@@ -94,7 +94,9 @@ class Candidacy:
         self._leadership = Leadership(presence.id, boottime())
         self._moved = asyncio.Event()
         self._threads = ThreadPoolExecutor(ASKING_THREADS, thread_name_prefix="lead")
-        self._asking: set[asyncio.Future[None]] = set()
+        self._asking: set[asyncio.Task[None]] = set()
+        self._error: BaseException | None = None
+        """Why a request ended that failed with more than an error of the store."""
         self._announced_s = -ANNOUNCED_S
         self._reason = "it has not led yet"
         self._failure: GrassError | None = None
@@ -239,6 +241,8 @@ class Candidacy:
         """Ask for the lead, and renew it, until cancelled."""
         try:
             while True:
+                if self._error is not None:
+                    raise self._error
                 now_s = boottime()
                 self._act(self._leadership.step(now_s))
                 due_s = self._leadership.wake_at() - now_s
@@ -276,9 +280,16 @@ class Candidacy:
         moved.set()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        asking = asyncio.ensure_future(work)
+        asking = asyncio.get_running_loop().create_task(work)
         self._asking.add(asking)
-        asking.add_done_callback(self._asking.discard)
+        asking.add_done_callback(self._ended)
+
+    def _ended(self, asking: asyncio.Task[None]) -> None:
+        self._asking.discard(asking)
+        error = None if asking.cancelled() else asking.exception()
+        if error is not None:
+            self._error = error
+            self._act([])
 
     async def _release(self, epoch: int) -> None:
         with contextlib.suppress(GrassError):

@@ -78,9 +78,13 @@ class SharedHost:
         await asyncio.to_thread(_refuse_stranger, self._store, presence)
         candidacy = Candidacy(self._store, presence)
         asking = asyncio.ensure_future(candidacy.run())
+        # It ends early only by an error: nobody would renew the lead any more.
+        asking.add_done_callback(lambda _: self._process.stop())
         try:
             yield candidacy
             await candidacy.leave()
+            if asking.done():
+                asking.result()
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
