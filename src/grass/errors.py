@@ -121,6 +121,13 @@ class Refused(GrassError):
     status = 409
 
 
+class BrokerInUse(Refused):
+    """Another process is this broker: one of the two homes is a copy."""
+
+    seen_s = 0.0
+    """How long ago that process was announced."""
+
+
 class MissingBlob(Refused):
     """A call names bytes that are not there, or not any more; upload them again."""
 

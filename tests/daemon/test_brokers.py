@@ -18,8 +18,9 @@ from tests.engines.templates import queue_text
 from tests.support.brokers import await_lead, leader_of, told
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.machines import LOOPBACK, Machine, join, new_line
+from tests.support.machines import LOOPBACK, Machine, copy_home, join, new_line
 from tests.support.patience import PATIENCE_S, until
+from tests.support.processes import await_end
 
 if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
@@ -175,6 +176,53 @@ def test_a_leader_that_is_stopped_leaves_the_lead_to_a_standby(
     assert leader_of(first) == "two"
     second.ok("stop")
     await_lead(first, "one")
+
+
+def test_a_copy_of_a_brokers_home_is_refused_by_name(
+    machine: Machine, database: str, gate: Fifo, news: Fifo
+) -> None:
+    first = machine("first")
+    first.ok("start", *LOOPBACK, "--store", database)
+    running = first.enqueue(f"echo $$ > {news}; read x < {gate}; exit 7")
+    first.await_start(running, news)
+    copy = copy_home(first, machine("copy"))
+    refused = copy.run("start", *LOOPBACK, "--store", database)
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert f"in {first.folder} on {os.uname().nodename}" in refused.stderr
+    assert "remove worker-id" in refused.stderr
+    assert told(first)["epoch"] == 1
+    assert first.state(running) == "running"
+    # A daemon that was killed comes back at once, as its lock proves.
+    first.replace_daemon()
+    assert leader_of(first)
+    gate.tell()
+    assert first.wait(running)["exit_code"] == 7
+    # The next step that was named gives the copy an identity of its own.
+    (copy.folder / "worker-id").unlink()
+    line = new_line(first, "--role", "broker")
+    copy.ok("join", "--standby", *LOOPBACK, "--name", "two", line)
+    until(lambda: len(told(first)["brokers"]), "two are known", lambda n: n == 2)
+    job = copy.enqueue("--worker", "two", "--", "true")
+    copy.ok("wait", str(job))
+
+
+def test_a_broker_that_hung_while_its_copy_took_over_is_refused(
+    machine: Machine, database: str
+) -> None:
+    first = machine("first")
+    first.ok("start", *LOOPBACK, "--store", database, "--no-worker")
+    copy = copy_home(first, machine("copy"))
+    pid = first.daemon_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        copy.ok("start", *LOOPBACK, "--store", database, "--no-worker")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await_end(pid)
+    assert str(copy.folder) in first.log().splitlines()[-1]
+    until(lambda: told(copy)["epoch"], "the copy leads", lambda epoch: epoch == 2)
 
 
 def test_the_brokers_key_is_given_to_a_code_for_brokers_only(

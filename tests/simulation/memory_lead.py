@@ -3,7 +3,7 @@
 import msgspec
 
 from grass.errors import LeadLost
-from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.model.brokers import BrokerPresence, Lease, SeenBroker, broker_in_use
 
 
 class MemoryLead(msgspec.Struct):
@@ -20,6 +20,17 @@ class MemoryLead(msgspec.Struct):
         """Raise if this epoch is not the current one."""
         if epoch != self.epoch:
             raise LeadLost(f"epoch {epoch} has ended; {self.holder} leads")
+
+    def check_process(
+        self, broker: BrokerPresence, now_s: float, epoch: int = 0
+    ) -> None:
+        """Raise if another process is this broker, unless it renews its own epoch."""
+        known = self.seen.get(broker.id)
+        if known is None or (epoch and epoch == self.epoch):
+            return
+        other = SeenBroker(broker=known[0], seen_s=now_s - known[1])
+        if not broker.may_follow(other):
+            raise broker_in_use(other)
 
     def take(
         self, holder: str, address: str, epoch: int, *, ends_s: float, now_s: float

@@ -100,10 +100,17 @@ class MemoryStore:
             self._write(changes)
 
     def take_lease(
-        self, holder: str, address: str, term_s: float, epoch: int = 0
+        self,
+        holder: str,
+        address: str,
+        term_s: float,
+        epoch: int = 0,
+        process: str = "",
     ) -> Lease:
         """Take or renew the lead for a term, if nobody else has it."""
         with self._lock:
+            me = BrokerPresence(id=holder, process=process)
+            self.disk.lead.check_process(me, self.now_s(), epoch)
             return self.disk.lead.take(
                 holder, address, epoch, ends_s=self.now_s() + term_s, now_s=self.now_s()
             )
@@ -114,7 +121,9 @@ class MemoryStore:
 
     def announce(self, broker: BrokerPresence) -> None:
         """Note that a broker is there."""
-        self.disk.lead.seen[broker.id] = broker, self.now_s()
+        with self._lock:
+            self.disk.lead.check_process(broker, self.now_s())
+            self.disk.lead.seen[broker.id] = broker, self.now_s()
 
     def brokers(self) -> list[SeenBroker]:
         """Return all brokers that were announced."""

@@ -11,8 +11,8 @@ from tests.simulation.memory_store import MemoryStore, new_disk
 from tests.store.conftest import in_postgres
 from tests.support.building import a_job, a_spec
 
-from grass.errors import LeadLost, StorageError
-from grass.model.brokers import BrokerPresence
+from grass.errors import BrokerInUse, LeadLost, StorageError
+from grass.model.brokers import CLAIM_S, BrokerPresence
 from grass.store.changes import Changes, Event
 from grass.store.interface import Store
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -150,6 +150,74 @@ def test_announcing_changes_nothing_of_the_lead(shared: Store) -> None:
     shared.take_lease("a", "h1", TERM_S)
     shared.announce(BrokerPresence(id="b"))
     assert shared.lease().holder == "a"
+
+
+def process(name: str, lock: str = "") -> BrokerPresence:
+    """Return a process of the broker `a`, on a host of the same name."""
+    return BrokerPresence(
+        id="a", process=name, lock=lock or name, host=name, home=f"/{name}"
+    )
+
+
+def age_claim(store: Store, request: pytest.FixtureRequest) -> None:
+    """Have the last announcement be as old as one that counts no more."""
+    if isinstance(store, MemoryStore):
+        seen = store.disk.lead.seen
+        for id, (presence, at_s) in seen.items():
+            seen[id] = presence, at_s - CLAIM_S
+        return
+    import psycopg
+
+    with psycopg.connect(request.getfixturevalue("database")) as db:
+        update = "UPDATE brokers SET seen_at = seen_at - %s * INTERVAL '1 second'"
+        db.execute(update, (CLAIM_S,))
+
+
+def test_a_second_process_of_a_broker_is_refused_and_told_where_the_first_is(
+    shared: Store,
+) -> None:
+    shared.announce(process("desk"))
+    shared.announce(process("desk"))
+    with pytest.raises(BrokerInUse) as refused:
+        shared.announce(process("copy"))
+    assert "desk" in refused.value.message
+    assert "/desk" in refused.value.message
+    assert 0 <= refused.value.seen_s < CLAIM_S
+    assert [one.broker.process for one in shared.brokers()] == ["desk"]
+
+
+def test_a_second_process_of_a_broker_does_not_take_its_lead(shared: Store) -> None:
+    shared.announce(process("desk"))
+    first = shared.take_lease("a", "h1", TERM_S, process="desk")
+    with pytest.raises(BrokerInUse):
+        shared.take_lease("a", "h1", TERM_S, process="copy")
+    renewed = shared.take_lease("a", "h1", TERM_S, first.epoch, process="desk")
+    assert renewed.epoch == first.epoch
+    # Nor once the term is over, as that of a process that hangs.
+    shared.take_lease("a", "h1", 0.0, first.epoch, process="desk")
+    with pytest.raises(BrokerInUse):
+        shared.take_lease("a", "h1", TERM_S, process="copy")
+
+
+def test_a_process_with_the_same_lock_follows_at_once(shared: Store) -> None:
+    shared.announce(process("killed", lock="home"))
+    shared.take_lease("a", "h1", TERM_S, process="killed")
+    shared.announce(process("next", lock="home"))
+    assert shared.take_lease("a", "h1", TERM_S, process="next").epoch == 2
+    with pytest.raises(BrokerInUse):
+        shared.take_lease("a", "h1", TERM_S, process="killed")
+
+
+def test_a_process_that_was_not_announced_lately_is_followed(
+    shared: Store, request: pytest.FixtureRequest
+) -> None:
+    shared.announce(process("desk"))
+    shared.take_lease("a", "h1", TERM_S, process="desk")
+    age_claim(shared, request)
+    shared.announce(process("moved"))
+    assert shared.take_lease("a", "h1", TERM_S, process="moved").epoch == 2
+    with pytest.raises(BrokerInUse):
+        shared.announce(process("desk"))
 
 
 def test_a_file_has_one_broker_which_leads_without_end(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grass.config import Home
+from grass.devices.probe import boot_id
 from grass.errors import GrassError, Refused
 from grass.event_log import EventLog
 from grass.keeper.mounts import network_mount
@@ -53,6 +54,12 @@ def locked(home: Home) -> Iterator[None]:
         _write_pid(lock)
         _warn_of_other_daemons()
         yield
+
+
+def lock_name(home: Home) -> str:
+    """Return what names the lock of this home among all locks there ever were."""
+    folder = os.stat(home.folder)
+    return f"{boot_id()}/{folder.st_dev}/{folder.st_ino}"
 
 
 def restore_lock(home: Home) -> None:

@@ -6,6 +6,11 @@ epoch. All spans are measured by the database's clock: those of the hosts may di
 
 import msgspec
 
+from grass.errors import BrokerInUse
+
+CLAIM_S = 5.0
+"""How long an announcement keeps other processes from being the same broker."""
+
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """Who leads, as the database has it."""
@@ -37,6 +42,22 @@ class BrokerPresence(msgspec.Struct, frozen=True, kw_only=True):
     """How long the database took to answer it last."""
     asks: int = 0
     """How often workers of other machines have dialled this standby lately."""
+    process: str = ""
+    """The random id of the process: a copied home has the same id of a broker."""
+    lock: str = ""
+    """The lock that the process holds: no two processes hold it at once."""
+    host: str = ""
+    home: str = ""
+    """The state directory."""
+
+    def may_follow(self, other: "SeenBroker") -> bool:
+        """Return whether this process may be the broker that another one was.
+
+        It holds the lock that the other one held, or that one is gone for long enough.
+        """
+        claim = other.broker
+        is_own = claim.process in ("", self.process) or claim.lock == self.lock
+        return is_own or other.seen_s >= CLAIM_S
 
 
 class SeenBroker(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,3 +65,17 @@ class SeenBroker(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: BrokerPresence
     seen_s: float = 0.0
+
+
+def broker_in_use(other: SeenBroker) -> BrokerInUse:
+    """Return the error for a second process of a broker."""
+    place = other.broker
+    at = f", reached at {place.address}" if place.address else ""
+    error = BrokerInUse(
+        f"this home has the identity of a broker that runs in {place.home} on"
+        f" {place.host}{at}",
+        "one of the two is a copy: stop that broker, or remove worker-id from this"
+        " home and join: grass join --standby HOST:PORT/PIN/CODE",
+    )
+    error.seen_s = other.seen_s
+    return error

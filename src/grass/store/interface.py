@@ -213,7 +213,12 @@ class Store(Protocol):
         """
 
     def take_lease(
-        self, holder: str, address: str, term_s: float, epoch: int = 0
+        self,
+        holder: str,
+        address: str,
+        term_s: float,
+        epoch: int = 0,
+        process: str = "",
     ) -> Lease:
         """Take or renew the lead for a term, if nobody else has it; return who has it.
 
@@ -225,14 +230,19 @@ class Store(Protocol):
         clock went back, is put at one term from now. Clock and comparison are the
         database's, in one statement. Taking waits for commits of the epoch before;
         renewing waits for none, as a long one must not cost the lead. Called from any
-        thread.
+        thread. Raises `BrokerInUse` where another process than `process` has been
+        announced as this broker lately.
         """
 
     def lease(self) -> Lease:
         """Tell who leads."""
 
     def announce(self, broker: BrokerPresence) -> None:
-        """Note that a broker is there, whether it leads or not; from any thread."""
+        """Note that a broker is there, whether it leads or not; from any thread.
+
+        Raises `BrokerInUse` while another process is announced as this broker, unless
+        `BrokerPresence.may_follow`. Check and note are one statement.
+        """
 
     def brokers(self) -> list[SeenBroker]:
         """Give all brokers that were announced in the last week, by id."""

@@ -20,6 +20,7 @@ class LoneBroker:
         address: str,
         term_s: float,
         epoch: int = 0,
+        process: str = "",
     ) -> Lease:
         """Give the lead to whoever asks: no one else can."""
         return Lease(holder=holder, address=address, remaining_s=inf)

@@ -26,7 +26,7 @@ from grass.broker.core.leadership import (
     StepDown,
     is_cut_off,
 )
-from grass.errors import GrassError, LeadLost
+from grass.errors import BrokerInUse, GrassError, LeadLost
 from grass.event_log import EventLog
 from grass.model.access import hash_of, may_work, split_token
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
@@ -238,7 +238,10 @@ class Candidacy:
         await self._moved.wait()
 
     async def run(self) -> None:
-        """Ask for the lead, and renew it, until cancelled."""
+        """Ask for the lead, and renew it, until cancelled.
+
+        Raises `BrokerInUse` if another process is this broker by now.
+        """
         try:
             while True:
                 if self._error is not None:
@@ -302,6 +305,8 @@ class Candidacy:
             lease = await loop.run_in_executor(
                 self._threads, self._take, TERM_S, ask.epoch
             )
+        except BrokerInUse:
+            raise
         except GrassError as error:
             self._failure = error
             log.warning("lead.unknown", error=error)
@@ -322,14 +327,19 @@ class Candidacy:
         """Ask for the lead, and announce this broker when that is due."""
         began_s = time.monotonic()
         me = self._presence
-        lease = self._store.take_lease(me.id, me.address, term_s, epoch)
+        lease = self._store.take_lease(me.id, me.address, term_s, epoch, me.process)
         now_s = time.monotonic()
         if term_s and now_s >= self._announced_s + ANNOUNCED_S:
             self._announced_s = now_s
-            with contextlib.suppress(GrassError):
+            try:
                 lag_s = round(now_s - began_s, 4)
                 self._store.announce(replace(me, lag_s=lag_s, asks=self._asks()))
                 self._brokers, self._looked_s = self._store.brokers(), boottime()
+            except BrokerInUse:
+                raise
+            except GrassError:
+                # The next request announces it: the lead does not depend on that.
+                pass
         return lease
 
     def _asks(self) -> int:

@@ -8,8 +8,10 @@ jobs belong to the keeper. It leads only with what it has read after it took the
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import grass
@@ -20,11 +22,12 @@ from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.broker_host import BrokerHost, tcp_access
 from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.home_lock import lock_name
 from grass.daemon.hosting import Hosting
 from grass.daemon.leading.own_cluster import note_own_cluster
 from grass.daemon.leading.standby_host import Standby
 from grass.daemon.worker_setup import worker_id
-from grass.errors import GrassError, Refused
+from grass.errors import BrokerInUse, GrassError, Refused
 from grass.event_log import EventLog
 from grass.model.brokers import BrokerPresence
 from grass.settings import Settings
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 log = EventLog("grass.daemon")
 
+CLAIM_LOOK_S = 0.5
+"""How often a daemon that starts looks for another process of its broker."""
 FIRST_LOOK_S = 3.0
 """How long a daemon that starts waits for the lead before it stands by."""
 
@@ -74,8 +79,13 @@ class SharedHost:
             pin="" if tcp is None else tcp.endpoint.pin,
             version=grass.__version__,
             started_at=self._process.started_at,
+            process=token_hex(8),
+            lock=lock_name(self._home),
+            host=socket.gethostname(),
+            home=self._home.folder,
         )
         await asyncio.to_thread(_refuse_stranger, self._store, presence)
+        await _claim(self._store, presence)
         candidacy = Candidacy(self._store, presence)
         asking = asyncio.ensure_future(candidacy.run())
         # It ends early only by an error: nobody would renew the lead any more.
@@ -167,6 +177,25 @@ def _refuse_stranger(store: Store, me: BrokerPresence) -> None:
             f"another broker uses the database: {_words(leader)}",
             "stop that one first, or stand by: grass join --standby HOST:PORT/PIN/CODE",
         )
+
+
+async def _claim(store: Store, me: BrokerPresence) -> None:
+    """Announce this process as the broker, once no other process is.
+
+    One that was killed on another host, or before a reboot, is announced for some
+    seconds more; one that is announced again meanwhile runs.
+    """
+    last_s = 0.0
+    while True:
+        try:
+            await asyncio.to_thread(store.announce, me)
+        except BrokerInUse as error:
+            if error.seen_s < last_s:
+                raise
+            last_s = error.seen_s
+            await asyncio.sleep(CLAIM_LOOK_S)
+        else:
+            return
 
 
 def _words(leader: BrokerPresence | None) -> str:

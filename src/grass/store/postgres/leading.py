@@ -10,7 +10,13 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.model.brokers import (
+    CLAIM_S,
+    BrokerPresence,
+    Lease,
+    SeenBroker,
+    broker_in_use,
+)
 from grass.store.bodies import from_json, json_text
 from grass.store.postgres.address import DatabaseAddress
 from grass.store.postgres.connections import PostgresConnection, connect
@@ -34,7 +40,9 @@ class Leading:
         self.epoch = 0
         """The epoch that this process was given last."""
 
-    def take(self, holder: str, address: str, term_s: float, epoch: int) -> Lease:
+    def take(
+        self, holder: str, address: str, term_s: float, epoch: int, process: str
+    ) -> Lease:
         """Take or renew the lead for a term, if nobody else has it."""
 
         def take(db: PostgresConnection) -> Lease:
@@ -42,11 +50,13 @@ class Leading:
             if epoch:
                 values = (address, term_s, epoch, holder)
                 is_ours = db.execute(self._sql["renew_lead"], values).rowcount > 0
-            is_ours = is_ours or self._take(db, holder, address, term_s)
+            is_ours = is_ours or self._take(db, holder, address, term_s, process)
             lease = self._read(db)
             if not is_ours and lease.holder in ("", holder):
-                # No other broker leads: it is the database that does not let us.
+                # No other broker leads: the database does not allow it, or another
+                # process of this broker.
                 usable_version(db, self._address)
+                self._check_process(db, holder, process)
             return lease
 
         lease = self._run(take)
@@ -55,26 +65,48 @@ class Leading:
         return lease
 
     def _take(
-        self, db: PostgresConnection, holder: str, address: str, term_s: float
+        self,
+        db: PostgresConnection,
+        holder: str,
+        address: str,
+        term_s: float,
+        process: str,
     ) -> bool:
         db.execute(self._sql["end_left_commits"], (holder,))
         if term_s:
             db.execute(self._sql["cut_term"], (term_s,))
-        values = (holder, address, term_s, holder, SCHEMA_VERSION)
-        return db.execute(self._sql["take_lead"], values).rowcount > 0
+        taken = (holder, address, term_s, holder, SCHEMA_VERSION)
+        claimed = (holder, process, CLAIM_S)
+        return db.execute(self._sql["take_lead"], (*taken, *claimed)).rowcount > 0
+
+    def _check_process(self, db: PostgresConnection, holder: str, process: str) -> None:
+        me = BrokerPresence(id=holder, process=process)
+        for one in self._load_brokers(db):
+            if one.broker.id == holder and not me.may_follow(one):
+                raise broker_in_use(one)
 
     def lease(self) -> Lease:
         """Return who leads."""
         return self._run(self._read)
 
     def announce(self, broker: BrokerPresence) -> None:
-        """Note that a broker is there."""
-        values = (broker.id, json_text(broker))
-        self._run(lambda db: db.execute(self._sql["save_broker"], values))
+        """Note that a broker is there; refuse a second process of it."""
+
+        def save(db: PostgresConnection) -> None:
+            row = (broker.id, json_text(broker))
+            claim = (broker.process, broker.lock, CLAIM_S)
+            if not db.execute(self._sql["save_broker"], (*row, *claim)).rowcount:
+                seen = self._load_brokers(db)
+                raise broker_in_use(next(o for o in seen if o.broker.id == broker.id))
+
+        self._run(save)
 
     def brokers(self) -> list[SeenBroker]:
         """Return all brokers that were announced in the last week, by id."""
-        rows = self._run(lambda db: db.execute(self._sql["load_brokers"]).fetchall())
+        return self._run(self._load_brokers)
+
+    def _load_brokers(self, db: PostgresConnection) -> list[SeenBroker]:
+        rows = db.execute(self._sql["load_brokers"]).fetchall()
         return [
             SeenBroker(broker=from_json(body, BrokerPresence), seen_s=max(0.0, seen_s))
             for body, seen_s in rows

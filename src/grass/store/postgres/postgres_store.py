@@ -199,10 +199,15 @@ class PostgresStore(SqlReads):
         return self._full[1]
 
     def take_lease(
-        self, holder: str, address: str, term_s: float, epoch: int = 0
+        self,
+        holder: str,
+        address: str,
+        term_s: float,
+        epoch: int = 0,
+        process: str = "",
     ) -> Lease:
         """Take or renew the lead for a term, if nobody else has it."""
-        return self._leading.take(holder, address, term_s, epoch)
+        return self._leading.take(holder, address, term_s, epoch, process)
 
     def lease(self) -> Lease:
         """Return who leads."""

@@ -110,6 +110,11 @@ WHERE (holder = ? OR ends_at <= clock_timestamp())
 AND NOT EXISTS (
     SELECT 1 FROM meta
     WHERE CASE key WHEN 'schema' THEN CAST(value AS BIGINT) > ? ELSE key = 'moved' END
+)
+AND NOT EXISTS (
+    SELECT 1 FROM brokers
+    WHERE id = ? AND CAST(body AS JSON) ->> 'process' NOT IN ('', ?)
+    AND seen_at > clock_timestamp() - ? * INTERVAL '1 second'
 );
 
 -- The clock of another server, which has taken over, may be behind.
@@ -139,9 +144,14 @@ SELECT
     CAST(EXTRACT(EPOCH FROM clock_timestamp() - taken_at) AS DOUBLE PRECISION)
 FROM lead;
 
+-- Another process of the same broker keeps its row as long as it is announced.
+
 -- name: save_broker
 INSERT INTO brokers (id, body, seen_at) VALUES (?, ?, clock_timestamp())
-ON CONFLICT (id) DO UPDATE SET body = excluded.body, seen_at = excluded.seen_at;
+ON CONFLICT (id) DO UPDATE SET body = excluded.body, seen_at = excluded.seen_at
+WHERE COALESCE(CAST(brokers.body AS JSON) ->> 'process', '') IN ('', ?)
+OR CAST(brokers.body AS JSON) ->> 'lock' = ?
+OR brokers.seen_at <= clock_timestamp() - ? * INTERVAL '1 second';
 
 -- name: load_brokers
 SELECT
