@@ -1,7 +1,7 @@
 """`grass stop`: stop the daemon, and remember that it was stopped."""
 
 from grass.cli.parsing.options import JSON, Command, Option, at_most, read
-from grass.cli.printing.streams import counted, print_document, say
+from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.client.autostart import (
     forget_stop,
     remember_stop,
@@ -10,7 +10,7 @@ from grass.client.autostart import (
 )
 from grass.client.client import Client
 from grass.config import LOCAL, has_queue, home
-from grass.errors import GrassError, NoAnswer, NoDaemon
+from grass.errors import GrassError, NoAnswer, NoDaemon, StorageError
 
 OPTIONS = (Option("--jobs", about="end running jobs too"), JSON)
 
@@ -41,7 +41,7 @@ def stop_daemon(*, jobs: bool) -> int | None:
     """Stop a daemon; return how many jobs run on, or None if there was no daemon."""
     try:
         with Client(may_start=False, broker=LOCAL) as client:
-            running: int = client.overview()["daemon"]["jobs"].get("running", 0)
+            running = _running(client)
             ended = client.stop(jobs=jobs)["jobs"]
     except NoAnswer:
         raise
@@ -51,7 +51,16 @@ def stop_daemon(*, jobs: bool) -> int | None:
             return _end_jobs()
         return None
     wait_until_gone(home())
-    return running - len(ended)
+    return max(0, running - len(ended))
+
+
+def _running(client: Client) -> int:
+    """Count the jobs that run; a database that fails is no reason not to stop."""
+    try:
+        return int(client.overview()["daemon"]["jobs"].get("running", 0))
+    except StorageError as error:
+        warn(str(error))
+        return 0
 
 
 def _end_jobs() -> int:

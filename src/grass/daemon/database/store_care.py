@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from grass.store.blobs import Blobs
 from grass.store.sql import checking
 from grass.store.sql.dialect import Connection
 from grass.store.sqlite import backups
-from grass.store.sqlite.database_file import open_reader
+from grass.store.sqlite.database_file import damaged, open_reader, storage_error
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
@@ -115,10 +116,14 @@ def _opened(home: Home, url: str) -> Iterator[tuple[Connection, Blobs]]:
 
     if not os.path.exists(home.database):
         raise NotFound(f"there is no database {home.database}")
-    with contextlib.closing(open_reader(Path(home.database))) as db:
-        _check_file(db, home.database)
-        db.execute("BEGIN")
-        yield db, BlobFolder(home.blobs, is_shared=True)
+    path = Path(home.database)
+    try:
+        with contextlib.closing(open_reader(path)) as db:
+            _check_file(db, path)
+            db.execute("BEGIN")
+            yield db, BlobFolder(home.blobs, is_shared=True)
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
 
 
 def _refuse_empty(url: str) -> None:
@@ -129,10 +134,10 @@ def _refuse_empty(url: str) -> None:
         )
 
 
-def _check_file(db: Connection, path: str) -> None:
+def _check_file(db: Connection, path: Path) -> None:
     (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
-        raise Refused(f"{path} is damaged: {found}", "restore a backup")
+        raise damaged(path, found)
 
 
 def back_up(home: Home, url: str, target: str) -> tuple[int, int]:

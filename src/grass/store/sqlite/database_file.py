@@ -34,6 +34,7 @@ EVENT_BYTES = 80
 LONG_ROW_BYTES = 700
 """Longer rows may leave half of their page empty."""
 _ROOM_HINT = "free some space; `grass prune` of the earlier grass still works on it"
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 """The second is raised on opening a database whose index has no room."""
 
@@ -42,7 +43,24 @@ def storage_error(error: Exception, path: Path) -> StorageError:
     """Return the error of the database as one line with a hint."""
     if is_full(error):
         return disk_full(path)
+    if is_damage(error):
+        return damaged(path, str(error))
     return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
+
+
+def damaged(path: Path, problem: str) -> StorageError:
+    """Return the error for a file that is no database any more, or not a whole one."""
+    line = " ".join(problem.replace("*** in database main ***", "").split())
+    return StorageError(
+        f"the database {path} is damaged: {line}",
+        "`grass stop`, then `grass restore FILE` puts a backup in its place; without a"
+        f" backup, move {path.name} away and `grass start --new-database`",
+    )
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Return whether SQLite found that the file is damaged."""
+    return getattr(error, "sqlite_errorname", "").startswith(_DAMAGE)
 
 
 def disk_full(path: Path) -> DiskFull:
@@ -65,9 +83,7 @@ def is_fatal(error: StorageError) -> bool:
     the only safe answer is to stop and to start again from what is on the disk.
     """
     name = getattr(error.__cause__, "sqlite_errorname", "")
-    return name not in _FULL and name.startswith(
-        ("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB")
-    )
+    return name not in _FULL and name.startswith(("SQLITE_IOERR", *_DAMAGE))
 
 
 def rolled_back(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
@@ -121,9 +137,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False
     )
-    db.execute("PRAGMA query_only = ON")
-    db.execute("PRAGMA cache_size = -512")
-    add_functions(db)
+    try:
+        db.execute("PRAGMA query_only = ON")
+        db.execute("PRAGMA cache_size = -512")
+        add_functions(db)
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

@@ -27,8 +27,10 @@ from grass.store.sql.sql_reads import PATTERN_S, SqlReads, took_too_long
 from grass.store.sql.writing import write
 from grass.store.sqlite import vacuum
 from grass.store.sqlite.database_file import (
+    damaged,
     disk_full,
     enable_vacuum,
+    is_damage,
     is_fatal,
     is_full,
     is_interrupted,
@@ -40,6 +42,7 @@ from grass.store.sqlite.database_file import (
     rolled_back,
     storage_error,
 )
+from grass.store.sqlite.database_note import DAMAGED, OPEN, DatabaseNote
 from grass.store.sqlite.dialect import SqliteDialect
 from grass.store.sqlite.disk_reserve import Reserve
 from grass.store.sqlite.write_ahead_log import (
@@ -62,11 +65,15 @@ class SqliteStore(SqlReads, LoneBroker):
         self.path = path
         self.blobs = BlobFolder(path.parent / "blobs")
         self._sql = SqliteDialect()
+        self._note = DatabaseNote(path)
+        self._note.check_log()
         self._reserve = Reserve(path)
         self._writer = open_writer(path)
         try:
+            self._refuse_damage()
             migrate(self._writer, path)
         except GrassError:
+            self._note.remove(OPEN)
             self._writer.close()
             self._reserve.close()
             raise
@@ -74,11 +81,12 @@ class SqliteStore(SqlReads, LoneBroker):
         preallocate_log(self._writer, path)
         self._log = WriteAheadLog(path)
         self._reserve.open(path)
+        self._note.write(OPEN)
         self._reserve_due = False
         self._trusted = True
         self._shrinks = False
         self._pending_error: StorageError | None = None
-        """An error of `shrink` that the next commit raises."""
+        """An error of `shrink`, or damage that was read, which commits raise."""
         self._arriving = Arriving()
         self._local = threading.local()
         self._readers = list[sqlite3.Connection]()
@@ -111,9 +119,11 @@ class SqliteStore(SqlReads, LoneBroker):
                     # The checkpoint makes the file itself shorter.
                     checkpoint(self._writer)
                     self._reserve.fill()
+                    self._note.write(OPEN)
             except _FAILURES as error:
                 failure = self._failed(error)
-                self._pending_error = failure if is_fatal(failure) else None
+                if is_fatal(failure):
+                    self._pending_error = failure
                 more = False
         self._shrinks = more
         return more
@@ -135,6 +145,7 @@ class SqliteStore(SqlReads, LoneBroker):
         """Reserve blocks again, after the commit that truncated the log."""
         if self._reserve_due:
             self._reserve.fill()
+            self._note.write(OPEN)
             self._reserve_due = False
 
     def load(self, calls_since: int) -> Snapshot:
@@ -153,7 +164,7 @@ class SqliteStore(SqlReads, LoneBroker):
             try:
                 return loading.snapshot(self._writer, self._sql, calls_since)
             except _FAILURES as error:
-                raise storage_error(error, self.path) from error
+                raise self._unreadable(error) from error
 
     def shortage(self) -> StorageError | None:
         """Return an error while the disk is too full to add anything."""
@@ -194,6 +205,8 @@ class SqliteStore(SqlReads, LoneBroker):
         """Close the database; may be called twice."""
         # The last connection to be closed copies the log, if it may write. After a
         # failed sync none may: the writer is closed first.
+        if self._trusted:
+            self._note.remove(OPEN)
         connections = *self._readers, self._writer
         for one in connections if self._trusted else reversed(connections):
             one.close()
@@ -215,7 +228,7 @@ class SqliteStore(SqlReads, LoneBroker):
         except _FAILURES as error:
             if is_interrupted(error):
                 raise took_too_long() from None
-            raise storage_error(error, self.path) from error
+            raise self._unreadable(error) from error
         finally:
             if limited:
                 limit_time(db, None)
@@ -225,11 +238,39 @@ class SqliteStore(SqlReads, LoneBroker):
         """The connection of this thread."""
         known: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if known is None:
-            known = self._local.reader = open_reader(self.path)
+            try:
+                known = self._local.reader = open_reader(self.path)
+            except sqlite3.Error as error:
+                raise self._unreadable(error) from error
             self._readers.append(known)
         return known
+
+    def _refuse_damage(self) -> None:
+        """Raise if the database is damaged, where its last process noticed that."""
+        try:
+            problem = self._note.damage(self._writer)
+        except sqlite3.Error as error:
+            raise storage_error(error, self.path) from error
+        if problem is not None:
+            raise damaged(self.path, problem)
+
+    def _unreadable(self, error: Exception) -> StorageError:
+        """Return the error of a read; after one of a damaged file nothing is written.
+
+        What the writer still has in memory would be acknowledged otherwise.
+        """
+        failure = storage_error(error, self.path)
+        failure.__cause__ = error
+        self._note_damage(failure)
+        return failure
 
     def _failed(self, error: Exception) -> StorageError:
         failure = rolled_back(self._writer, error, self.path)
         self._trusted = self._trusted and not is_fatal(failure)
+        self._note_damage(failure)
         return failure
+
+    def _note_damage(self, failure: StorageError) -> None:
+        if is_damage(failure.__cause__):
+            self._trusted, self._pending_error = False, failure
+            self._note.write(DAMAGED)
