@@ -102,3 +102,52 @@ def test_a_database_deleted_beneath_its_daemon_is_written_anew(
     gate.tell()
     assert home.wait(running)["exit_code"] == 4
     assert home.state(held) == "held"
+
+
+def test_a_log_that_was_deleted_after_a_crash_is_told(home: GrassHome) -> None:
+    held = home.enqueue("--hold", "--", "true")
+    home.kill_daemon()
+    log = home.folder / "grass.db-wal"
+    kept = shutil.copy(log, home.desk / "kept")
+    log.unlink()
+    for words in (("show",), ("start",), ("enqueue", "true")):
+        refused = home.run(*words)
+        assert refused.returncode == 1
+        assert "grass.db-wal is gone" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    # To look at it does no harm.
+    assert home.run("store", "check").returncode in (0, 1)
+    shutil.copy(kept, log)
+    home.ok("start")
+    assert home.state(held) == "held"
+
+
+def test_a_database_of_another_home_is_refused(home: GrassHome) -> None:
+    home.enqueue("--hold", "--", "true")
+    home.ok("stop")
+    cluster = (home.folder / "cluster").read_text()
+    (home.folder / "cluster").write_text("0123456789abcdef\n")
+    refused = home.run("start")
+    assert refused.returncode == 1
+    assert f"has the queue of cluster {cluster.strip()}" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    (home.folder / "cluster").unlink()
+    home.ok("start")
+    assert home.state(1) == "held"
+
+
+@pytest.mark.parametrize("name", ["grass.db", "grass.db-wal"])
+def test_a_file_put_in_the_place_of_the_database_ends_its_daemon(
+    home: GrassHome, name: str
+) -> None:
+    held = home.enqueue("--hold", "--", "true")
+    home.restart()
+    daemon = home.daemon_pid()
+    assert daemon is not None
+    other = home.folder / "other"
+    shutil.copy(home.folder / name, other)
+    other.rename(home.folder / name)
+    await_end(daemon)
+    assert f"{name} was deleted or replaced" in home.log().splitlines()[-1]
+    home.client.close()
+    assert home.state(held) == "held"

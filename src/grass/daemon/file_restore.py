@@ -14,7 +14,7 @@ from grass.config import Home
 from grass.daemon.home_lock import restore_lock
 from grass.errors import StorageError
 from grass.event_log import EventLog
-from grass.worker.shell.inotify import REMOVED, FileWatcher
+from grass.worker.shell.inotify import REMOVED, REPLACED, FileWatcher
 
 log = EventLog("grass.daemon")
 
@@ -34,17 +34,18 @@ class RestoredServer(Protocol):
 async def restore_files(home: Home, server: RestoredServer, *required: str) -> None:
     """Restore socket and lock whenever they are deleted, until cancelled.
 
-    Raises `StorageError` when one of the `required` files was deleted.
+    Raises `StorageError` when one of the `required` files was deleted or replaced.
     """
+    before = [_file_at(path) for path in required]
     removed = asyncio.Event()
     watcher = FileWatcher()
     try:
-        watcher.add(home.folder, removed.set, REMOVED)
+        watcher.add(home.folder, removed.set, REMOVED | REPLACED)
         while not _is_gone(home.folder):
             await removed.wait()
             await asyncio.sleep(DELAY_S)
             removed.clear()
-            _check(required)
+            _check(required, before)
             try:
                 await _restore(home, server)
             except OSError as error:
@@ -57,11 +58,21 @@ async def restore_files(home: Home, server: RestoredServer, *required: str) -> N
         watcher.close()
 
 
-def _check(required: tuple[str, ...]) -> None:
-    """Raise if the database was deleted, as further commits would be lost."""
-    for path in required:
-        if _is_gone(path):
-            raise StorageError(f"{path} was deleted beneath its daemon, which stops")
+def _check(required: tuple[str, ...], before: list[tuple[int, int] | None]) -> None:
+    """Raise if the database is not the same, as further commits would be lost."""
+    for path, file in zip(required, before, strict=True):
+        if _file_at(path) != file:
+            raise StorageError(
+                f"{path} was deleted or replaced beneath its daemon, which stops"
+            )
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 async def _restore(home: Home, server: RestoredServer) -> None:

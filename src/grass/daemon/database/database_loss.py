@@ -31,6 +31,17 @@ def refuse_lost_database(home: Home) -> None:
     raise Refused(f"the database{whose} {home.database} {how}", _remedy(home))
 
 
+def refuse_other_database(home: Home) -> None:
+    """Raise if the file is not the one that this home had, but that of another home."""
+    known, cluster = written_cluster(home), own_cluster(home)
+    if None not in (known, cluster) and known != cluster:
+        raise Refused(
+            f"{home.database} has the queue of cluster {cluster}, and this home had"
+            f" that of {known}",
+            f"put its own database back, or remove {home.cluster} to use this one",
+        )
+
+
 def _remedy(home: Home) -> str:
     moved = home.database + MOVED
     if os.path.exists(moved):

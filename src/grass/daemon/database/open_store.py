@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 from grass.config import Home
 from grass.daemon.database.brokers_key import HomeKey
-from grass.daemon.database.database_loss import refuse_lost_database, written_cluster
+from grass.daemon.database.database_loss import (
+    refuse_lost_database,
+    refuse_other_database,
+    written_cluster,
+)
 from grass.errors import NoDatabase, Refused, StorageError
 from grass.setting_values import SQLITE
 from grass.store.interface import Store
@@ -29,6 +33,7 @@ def open_store(home: Home, url: str) -> Iterator[tuple[Store, IsFatal]]:
     """Open the store that a URL names, as long as the block runs."""
     if url == SQLITE:
         refuse_lost_database(home)
+        refuse_other_database(home)
         file = _in_file(home)
         with contextlib.closing(file), _rewritten_if_deleted(home, file):
             yield file, is_fatal

@@ -13,6 +13,8 @@ from collections.abc import Callable
 MODIFIED = 0x00000002
 REMOVED = 0x00000200 | 0x00000040
 """In a folder: a file was deleted or moved away."""
+REPLACED = 0x00000080
+"""In a folder: a file was moved to where another one may have been."""
 _HEADER = struct.Struct("iIII")
 _NONBLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
 
