@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from grass.client.connection import open_connection
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.patience import until
-from tests.support.processes import await_end, await_stopped
+from tests.support.processes import alive, await_end, await_stopped
 
 pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
@@ -85,12 +86,70 @@ def test_a_home_moved_while_its_daemon_runs_is_still_taken(
     home: GrassHome, tmp_path: Path
 ) -> None:
     moved = tmp_path / "moved"
+    daemon = home.daemon_pid()
+    assert daemon is not None
+    os.kill(daemon, signal.SIGSTOP)
+    await_stopped(daemon)
     home.folder.rename(moved)
     try:
         refused = home.run("daemon", env={"GRASS_HOME": str(moved)})
     finally:
         moved.rename(home.folder)
+        os.kill(daemon, signal.SIGCONT)
     assert refused.returncode == 5
+    home.client.close()
+    assert home.wait(home.enqueue("--", "true"))["state"] == "succeeded"
+    assert home.daemon_pid() == daemon
+
+
+@pytest.fixture
+def outer(tmp_path: Path) -> Path:
+    """A folder that is to have a home."""
+    folder = tmp_path / "outer"
+    folder.mkdir()
+    return folder
+
+
+def home_in(tmp_path: Path, name: str, folder: Path) -> GrassHome:
+    """Return a home in a folder, with a desk of its own."""
+    (tmp_path / name).mkdir()
+    return GrassHome(tmp_path / name, folder)
+
+
+@pytest.mark.parametrize("is_outer", [False, True])
+def test_a_daemon_whose_home_was_moved_does_not_show_the_jobs_of_the_next_home(
+    tmp_path: Path, outer: Path, gate: Fifo, news: Fifo, is_outer: bool
+) -> None:
+    with ExitStack() as ends:
+        first = home_in(tmp_path, "first", outer / "home")
+        ends.callback(first.end)
+        running = first.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
+        pid = first.await_start(running, news)
+        daemon = first.daemon_pid()
+        assert daemon is not None
+        first.client.close()
+        before, after = outer, tmp_path / "moved"
+        if not is_outer:
+            before, after = outer / "home", outer / "moved"
+        before.rename(after)
+        place = after / "home" if is_outer else after
+        moved = home_in(tmp_path, "second", place)
+        ends.callback(moved.end)
+        # A home in the old place, and a command in the new one, at once.
+        first.ok("enqueue", "--hold", "--name", "next", "--", "true")
+        names = [job["name"] for job in moved.document()["jobs"]]
+        assert names == ["echo"]
+        await_end(daemon)
+        log = moved.log()
+        assert f"was moved to {place} beneath its daemon" in log
+        assert f"GRASS_HOME={place} grass start" in log
+        assert [job["name"] for job in first.document()["jobs"]] == ["next"]
+        assert alive(pid)
+        gate.tell()
+        await_end(pid)
+        moved.client.close()
+        assert moved.wait(running)["exit_code"] == 4
+        assert [job["name"] for job in first.document()["jobs"]] == ["next"]
 
 
 def test_a_daemon_whose_home_is_deleted_ends_and_leaves_nothing(

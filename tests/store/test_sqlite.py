@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,28 @@ def test_a_folder_that_does_not_exist_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="unable to open") as refused:
         SqliteStore(tmp_path / "nowhere" / "grass.db")
     assert "\n" not in str(refused.value)
+
+
+def test_a_store_whose_folder_was_moved_touches_nothing_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    folder, moved = tmp_path / "home", tmp_path / "moved"
+    folder.mkdir()
+    first = SqliteStore(folder / "grass.db")
+    first.commit(Changes(specs={1: a_spec()}, jobs={1: a_job(1)}))
+    folder.rename(moved)
+    folder.mkdir()
+    second = SqliteStore(folder / "grass.db")
+    assert not first.is_in_place
+    with ThreadPoolExecutor(1) as other_thread:
+        reading = other_thread.submit(first.details, [1])
+        assert isinstance(reading.exception(), StorageError)
+    first.close()
+    assert (folder / "grass.db-wal").exists()
+    second.close()
+    again = SqliteStore(moved / "grass.db")
+    assert [job.id for job in again.load(0).jobs] == [1]
+    again.close()
 
 
 def test_the_migrations_end_at_the_schema_this_code_knows() -> None:

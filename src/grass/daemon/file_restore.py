@@ -1,20 +1,25 @@
 """Restores the socket and lock of a running daemon when they are deleted.
 
 Without its socket a daemon cannot be reached, and without its lock its pid is unknown.
-inotify reports files that leave the folder, so this costs nothing until then.
+inotify reports files that leave the folder, so this costs nothing until then. A daemon
+whose folder was moved stops: all its paths lead to where another home may be by now.
 """
 
 import asyncio
+import contextlib
 import os
 import socket
+from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
 from typing import Protocol
 
 from grass.api.server.unix_listener import listen
 from grass.config import Home
 from grass.daemon.home_lock import restore_lock
-from grass.errors import StorageError
+from grass.errors import GrassError, StorageError
 from grass.event_log import EventLog
-from grass.worker.shell.inotify import REMOVED, REPLACED, FileWatcher
+from grass.worker.shell.inotify import MOVED, REMOVED, REPLACED, FileWatcher
 
 log = EventLog("grass.daemon")
 
@@ -34,17 +39,20 @@ class RestoredServer(Protocol):
 async def restore_files(home: Home, server: RestoredServer, *required: str) -> None:
     """Restore socket and lock whenever they are deleted, until cancelled.
 
-    Raises `StorageError` when one of the `required` files was deleted or replaced.
+    Raises `StorageError` when one of the `required` files was deleted or replaced, and
+    `GrassError` when the folder was moved.
     """
     before = [_file_at(path) for path in required]
     removed = asyncio.Event()
     watcher = FileWatcher()
+    folder = os.open(home.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        watcher.add(home.folder, removed.set, REMOVED | REPLACED)
-        while not _is_gone(home.folder):
+        _watch(watcher, home.folder, removed.set)
+        while not _is_deleted(folder):
             await removed.wait()
             await asyncio.sleep(DELAY_S)
             removed.clear()
+            _check_place(home, folder)
             _check(required, before)
             try:
                 await _restore(home, server)
@@ -55,7 +63,33 @@ async def restore_files(home: Home, server: RestoredServer, *required: str) -> N
     except OSError as error:
         log.warning("file.watch_failed", error=error)
     finally:
+        os.close(folder)
         watcher.close()
+
+
+def _watch(watcher: FileWatcher, folder: str, changed: Callable[[], None]) -> None:
+    """Watch a folder, and where it is."""
+    watcher.add(folder, changed, REMOVED | REPLACED | MOVED)
+    for parent in Path(folder).resolve().parents:
+        # A parent that this user may not read cannot be watched.
+        with contextlib.suppress(OSError):
+            watcher.add(str(parent), changed, MOVED)
+
+
+def _is_deleted(folder: int) -> bool:
+    return os.fstat(folder).st_nlink == 0
+
+
+def _check_place(home: Home, folder: int) -> None:
+    """Raise if the folder that this daemon has locked is at another path by now."""
+    here = os.fstat(folder)
+    if _is_deleted(folder) or _file_at(home.folder) == (here.st_dev, here.st_ino):
+        return
+    place = os.readlink(f"/proc/self/fd/{folder}")
+    raise GrassError(
+        f"{home.folder} was moved to {place} beneath its daemon, which stops",
+        f"move it back, or go on there: GRASS_HOME={quote(place)} grass start",
+    )
 
 
 def _check(required: tuple[str, ...], before: list[tuple[int, int] | None]) -> None:

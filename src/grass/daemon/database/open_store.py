@@ -100,5 +100,5 @@ def _rewritten_if_deleted(home: Home, store: SqliteStore) -> Iterator[None]:
     try:
         yield
     finally:
-        if os.path.isdir(home.folder) and not os.path.exists(home.database):
+        if store.is_in_place and not os.path.exists(home.database):
             store.restore_file()

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         _tell_starter(b"locked\n")
         return LOCKED
     _detach()
-    loop = _make_loop(directory, is_lent=_LENT in options)
+    loop = _make_loop(_followed(directory), is_lent=_LENT in options)
     gc.freeze()
     gc.enable()
     _tell_starter(b"ready\n")
@@ -74,6 +74,15 @@ def _take_lock(directory: str) -> bool:
     with suppress(OSError):
         os.ftruncate(lock, os.pwrite(lock, b"%d" % os.getpid(), 0))
     return True
+
+
+def _followed(directory: str) -> str:
+    """Return a path that leads to the directory also once it was moved.
+
+    Its old path may lead to that of another keeper by then.
+    """
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    return f"/proc/self/fd/{os.open(directory, flags)}"
 
 
 def _detach() -> None:

@@ -239,7 +239,8 @@ class Loop:
         except OSError:
             # The folder is gone, or the disk is full.
             return events.SocketMissing()
-        log.write("warning", "file.restored", path=self._socket_path)
+        path = os.path.realpath(self._socket_path)
+        log.write("warning", "file.restored", path=path)
         return None
 
     def _exit(self, effect: effects.Exit) -> None:

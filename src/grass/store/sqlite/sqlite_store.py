@@ -6,6 +6,7 @@ nothing. Each thread that reads has a connection of its own that cannot write, s
 listing delays neither a commit nor what the broker looks up.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -69,6 +70,7 @@ class SqliteStore(SqlReads, LoneBroker):
         self._note.check_log()
         self._reserve = Reserve(path)
         self._writer = open_writer(path)
+        self._folder = os.stat(path.parent)
         try:
             self._refuse_damage()
             migrate(self._writer, path)
@@ -179,6 +181,14 @@ class SqliteStore(SqlReads, LoneBroker):
         finally:
             self._read(lambda db: db.execute("ROLLBACK"))
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the path leads to the folder still in which the file was opened."""
+        try:
+            return os.path.samestat(os.stat(self.path.parent), self._folder)
+        except OSError:
+            return False
+
     def restore_file(self) -> None:
         """Write the file again that was deleted; only `close` may follow."""
         draft = self.path.with_suffix(".new")
@@ -203,12 +213,14 @@ class SqliteStore(SqlReads, LoneBroker):
 
     def close(self) -> None:
         """Close the database; may be called twice."""
-        # The last connection to be closed copies the log, if it may write. After a
-        # failed sync none may: the writer is closed first.
-        if self._trusted:
+        # The last connection to be closed copies the log, if it may write, and removes
+        # the file of that path. After a failed sync none may, nor once the folder was
+        # moved: the writer is closed first.
+        may_write = self._trusted and self.is_in_place
+        if may_write:
             self._note.remove(OPEN)
         connections = *self._readers, self._writer
-        for one in connections if self._trusted else reversed(connections):
+        for one in connections if may_write else reversed(connections):
             one.close()
         self._log.close()
         self._reserve.close()
@@ -238,6 +250,8 @@ class SqliteStore(SqlReads, LoneBroker):
         """The connection of this thread."""
         known: sqlite3.Connection | None = getattr(self._local, "reader", None)
         if known is None:
+            if not self.is_in_place:
+                raise StorageError(f"{self.path.parent} was moved beneath its daemon")
             try:
                 known = self._local.reader = open_reader(self.path)
             except sqlite3.Error as error:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 MODIFIED = 0x00000002
 REMOVED = 0x00000200 | 0x00000040
 """In a folder: a file was deleted or moved away."""
+MOVED = 0x00000800
+"""The file or folder itself was moved."""
 REPLACED = 0x00000080
 """In a folder: a file was moved to where another one may have been."""
 _HEADER = struct.Struct("iIII")
