@@ -8,6 +8,7 @@ daemon answers.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 
@@ -69,7 +70,13 @@ def start(
     Without `options` it gets those that the last daemon here had.
     """
     make(home)
-    lock = _opened(home.start_lock, os.O_RDWR)
+    try:
+        lock = _opened(home.start_lock, os.O_RDWR)
+    except OSError as error:
+        found = open_connection(home.socket)
+        if found is None:
+            raise _cannot_start(home, error) from error
+        return found, False
     try:
         _lock_start(lock)
         if asked_for:
@@ -84,6 +91,14 @@ def start(
         return _started(home, words)
     finally:
         os.close(lock)
+
+
+def _cannot_start(home: Home, error: OSError) -> NoDaemon:
+    return NoDaemon(
+        f"no daemon is running, and none can be started in {home.folder}:"
+        f" {error.strerror}",
+        "make that folder writable, or set GRASS_HOME to another one",
+    )
 
 
 def _started(home: Home, options: Sequence[str]) -> tuple[HttpConnection, bool]:
@@ -109,16 +124,23 @@ def remembered(home: Home) -> list[str]:
 
 def forget_stop(home: Home) -> None:
     """Remove the mark of an earlier `grass stop`."""
-    try:  # noqa: SIM105 -- importing contextlib would cost every command
+    try:
         os.unlink(home.stopped)
-    except FileNotFoundError:
-        pass
+    except OSError:
+        # On a read-only file system also where there is none.
+        if os.path.exists(home.stopped):
+            raise
 
 
 def remember_stop(home: Home) -> None:
     """Leave the mark that keeps commands from starting a daemon."""
     make(home)
-    os.close(_opened(home.stopped, os.O_WRONLY))
+    try:
+        os.close(_opened(home.stopped, os.O_WRONLY))
+    except OSError as error:
+        # Nor can a command start a daemon there.
+        if error.errno != errno.EROFS:
+            raise
 
 
 def wait_until_gone(home: Home) -> None:
