@@ -31,6 +31,27 @@ def test_a_daemon_warns_of_another_users(home: GrassHome, other_home: Path) -> N
     await_end(keeper)
 
 
+def test_only_a_daemon_that_has_started_warns_of_another_users(
+    cold: GrassHome, other_home: Path, tmp_path: Path
+) -> None:
+    """What fails is one line, and commands that lock the home are no daemons."""
+    cold.ok("start", "--store=sqlite")
+    copy = str(tmp_path / "copy.db")
+    cold.ok("backup", copy)
+    cold.ok("stop")
+    (cold.folder / "grass.db").unlink()
+    assert as_nobody(other_home, "start").returncode == 0
+    try:
+        keeper = int((other_home / "keeper" / "lock").read_text())
+        failed = cold.run("daemon", "--store", "postgresql://me@127.0.0.1:1/grass")
+        restored = cold.run("restore", copy, env={"GRASS_STORE_URL": "sqlite"})
+    finally:
+        as_nobody(other_home, "stop", "--jobs")
+    await_end(keeper)
+    assert (failed.returncode, failed.stderr.count("\n")) == (3, 1)
+    assert (restored.returncode, restored.stderr) == (0, "")
+
+
 def test_another_users_daemon_does_not_answer(
     home: GrassHome, other_home: Path
 ) -> None:

@@ -11,6 +11,7 @@ import time
 from typing import TextIO
 
 from grass.config import Home
+from grass.daemon.home_lock import warn_of_other_daemons
 from grass.event_log import EventLog
 
 log = EventLog("grass.daemon")
@@ -66,6 +67,7 @@ class DaemonProcess:
         gc.freeze()
         gc.enable()
         self.was_ready = True
+        warn_of_other_daemons()
         self.report("ready\n")
         log.info("daemon.ready", pid=os.getpid(), home=home.folder)
 

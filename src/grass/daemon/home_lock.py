@@ -52,7 +52,6 @@ def locked(home: Home) -> Iterator[None]:
             raise GrassError(text) from error
         locks.callback(os.close, lock)
         _write_pid(lock)
-        _warn_of_other_daemons()
         yield
 
 
@@ -120,7 +119,11 @@ def _network_disk(folder: str) -> str | None:
     return network_mount(folder, mounts)
 
 
-def _warn_of_other_daemons() -> None:
+def warn_of_other_daemons() -> None:
+    """Log a warning for each daemon of another user, and be found by later ones.
+
+    For a daemon that has started: an error of its start is one line on stderr.
+    """
     for uid, pid in _other_daemons():
         log.warning(
             "daemon.other_user",
