@@ -242,6 +242,15 @@ def test_a_defect_is_one_line_and_leaves_a_report(
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_defect_of_wait_is_not_taken_for_the_exit_code_of_a_job(
+    grass: Grass, daemon: FakeDaemon
+) -> None:
+    daemon.answers["POST /jobs/wait"] = of_version(__version__, {})
+    ran = grass("wait", "7")
+    assert "`grass wait` failed by a defect of Grass: KeyError" in ran.stderr
+    assert ran.returncode == 124
+
+
 def test_a_report_that_cannot_be_written_is_printed(
     grass: Grass, daemon: FakeDaemon, surroundings: dict[str, str]
 ) -> None:

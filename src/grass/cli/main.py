@@ -80,6 +80,8 @@ MODULES = {"continue": "continue_", "signal": "signal_"}
 _ABOUT_DAEMONS = ("start", "stop", "restart", "daemon", "completion")
 """Commands that change the daemon, or have nothing to do with one."""
 
+_FAILURES = {"run": 124, "wait": 124}
+"""The exit codes of Grass's own failures where 1 is that of a job."""
 INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _AGAIN_S = 0.01
@@ -181,7 +183,7 @@ def _report_defect(error: Exception) -> int:
         where = "the text above" if path is None else path
         text = f"`grass {name}` failed by a defect of Grass: {one_line(error)}"
         _print_error(f"grass: {text}", f"please report it with {where}")
-    return GrassError.exit_code
+    return _FAILURES.get(name, GrassError.exit_code)
 
 
 def _is_of_another_version() -> bool:
