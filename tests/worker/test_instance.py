@@ -3,6 +3,9 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
+from grass.errors import GrassError
 from grass.worker.shell.instance import instance_of
 
 
@@ -23,7 +26,15 @@ def test_a_copy_has_another_name(tmp_path: Path) -> None:
     assert (instance_of(str(first)), instance_of(str(second))) == (made, copied)
 
 
-def test_a_file_that_says_nothing_is_made_anew(tmp_path: Path) -> None:
-    for text in ("", "x", "x y"):
-        (tmp_path / "instance").write_text(text)
-        assert len(instance_of(str(tmp_path))) == 16
+def test_an_empty_file_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "instance").touch()
+    assert len(instance_of(str(tmp_path))) == 16
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "instance"
+    for content in (b"x", b"x y", b"\xff\xfe 7"):
+        path.write_bytes(content)
+        with pytest.raises(GrassError, match="instance is damaged"):
+            instance_of(str(tmp_path))
+        assert path.read_bytes() == content

@@ -16,6 +16,7 @@ from grass.client.connection import HttpConnection, open_connection, tell
 from grass.client.daemon_launch import launch
 from grass.client.json_codec import decoded
 from grass.client.patience import Patience
+from grass.client.private_files import read_file
 from grass.config import autostart_allowed
 from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon
 
@@ -115,11 +116,15 @@ def _started(home: Home, options: Sequence[str]) -> tuple[HttpConnection, bool]:
 
 def remembered(home: Home) -> list[str]:
     """Return the options that the last daemon here was given."""
-    try:
-        with open(home.options, "rb") as file:
-            return [str(word) for word in decoded(file.read())]
-    except (OSError, ValueError, TypeError):
-        return []
+    remedy = "remove it: the daemon then starts without the options that it had"
+    return read_file(home.options, _words, remedy) or []
+
+
+def _words(data: bytes) -> list[str]:
+    words = decoded(data)
+    if not isinstance(words, list) or not all(isinstance(one, str) for one in words):
+        raise ValueError("these are no options")
+    return words
 
 
 def forget_stop(home: Home) -> None:

@@ -15,8 +15,8 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from grass.client.json_codec import decoded, encoded
-from grass.client.private_files import replace_private
-from grass.errors import Forbidden, GrassError, UsageError
+from grass.client.private_files import read_file, replace_private
+from grass.errors import Forbidden
 from grass.model.addresses import Address, read_address
 
 if TYPE_CHECKING:
@@ -152,20 +152,12 @@ def _replace(path: str, known: list[JoinedBroker]) -> None:
 
 
 def _read(path: str) -> list[JoinedBroker]:
-    try:
-        with open(path, "rb") as file:
-            _check_private(path, os.fstat(file.fileno()))
-            data = file.read()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise GrassError(f"{path}: {error.strerror}") from error
-    try:
-        return [_known(one) for one in decoded(data)]
-    except (ValueError, KeyError, TypeError, UsageError):
-        raise GrassError(
-            f"{path} is damaged", "remove it, and `grass join` the broker again"
-        ) from None
+    remedy = "remove it, and `grass join` the broker again"
+    return read_file(path, _parsed, remedy, _check_private) or []
+
+
+def _parsed(data: bytes) -> list[JoinedBroker]:
+    return [_known(one) for one in decoded(data)]
 
 
 def _check_private(path: str, state: os.stat_result) -> None:

@@ -2,16 +2,49 @@
 
 Daemons and commands write them, several at a time and under any umask. A file gets its
 name once it is on the disk, so that a power cut or a full disk leaves the old one or
-the new one.
+the new one. A file that cannot be read is an error that names it, and the next step.
 """
 
 from __future__ import annotations
 
 import os
 
-from grass.errors import GrassError
+from grass.errors import GrassError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 _OWNER = 0o600
+
+
+def read_file(
+    path: str,
+    parse: Callable[[bytes], T],
+    remedy: str,
+    check: Callable[[str, os.stat_result], None] | None = None,
+) -> T | None:
+    """Return the parsed content of a file; None: there is none.
+
+    `parse` raises `ValueError`, `KeyError`, `TypeError` or `UsageError` for damaged
+    content. `check` looks at the file's owner and mode.
+    """
+    try:
+        with open(path, "rb") as file:
+            if check is not None:
+                check(path, os.fstat(file.fileno()))
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise GrassError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        return parse(data)
+    except (ValueError, KeyError, TypeError, UsageError):
+        raise GrassError(f"{path} is damaged", remedy) from None
 
 
 def replace_private(path: str, text: str) -> None:

@@ -1,16 +1,14 @@
 """Sets up the worker of this machine: its id, its devices, the environment of jobs."""
 
 import asyncio
-import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Coroutine
-from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from grass.client.private_files import create_private
+from grass.client.private_files import create_private, read_file
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.daemon.pools.pilot_variables import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
@@ -21,7 +19,7 @@ from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
 from grass.model.usage.enforcement import GPU_MEMORY, MPS
-from grass.model.worker import FoundUnits, gpu_memory
+from grass.model.worker import FoundUnits, check_worker_id, gpu_memory
 from grass.settings import Settings
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
@@ -35,6 +33,10 @@ from grass.worker.shell.old_results import remove_old_results
 
 log = EventLog("grass.daemon")
 
+_NO_ID = (
+    "put it back from a copy; without one remove it, and this machine is another worker"
+    " from then on"
+)
 LONGEST_SOCKET = 108
 """How many bytes the path of a Unix socket may have, with its end."""
 
@@ -172,12 +174,15 @@ def home_instance(home: Home) -> str:
 
 def worker_id(home: Home) -> str:
     """Return this home's own random id, made at the first start."""
-    path = Path(home.worker_id)
-    with contextlib.suppress(FileNotFoundError):
-        known = path.read_text().strip()
-        if known:
-            return known
-    # Several processes may make one at the same time; the first wins.
-    made = token_hex(8)
-    create_private(home.worker_id, made + "\n")
-    return path.read_text().strip()
+    known = read_file(home.worker_id, _parsed_id, _NO_ID)
+    if not known:
+        # Several processes may make one at the same time; the first wins.
+        create_private(home.worker_id, token_hex(8) + "\n")
+        known = read_file(home.worker_id, _parsed_id, _NO_ID)
+    assert known
+    return known
+
+
+def _parsed_id(data: bytes) -> str:
+    text = data.decode("ascii").strip()
+    return check_worker_id(text) if text else ""

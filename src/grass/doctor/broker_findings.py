@@ -102,6 +102,6 @@ def _clocks(workers: list[Document]) -> Iterator[Finding]:
 
 def _own_id(home: Home) -> str:
     try:
-        return Path(home.worker_id).read_text().strip()
+        return Path(home.worker_id).read_text(errors="replace").strip()
     except OSError:
         return ""

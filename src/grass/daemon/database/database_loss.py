@@ -10,7 +10,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from grass.client.private_files import replace_private
+from grass.client.private_files import read_file, replace_private
 from grass.config import Home
 from grass.errors import GrassError, Refused
 from grass.store.sqlite.database_file import open_reader
@@ -84,11 +84,15 @@ def write_cluster(home: Home, cluster: str) -> None:
 
 def written_cluster(home: Home) -> str | None:
     """Return the cluster of the database, also of a lost one; None: unknown."""
-    try:
-        with open(home.cluster, encoding="ascii", errors="replace") as file:
-            return file.read().strip() or None
-    except OSError:
-        return None
+    remedy = "remove it: the next start takes the id from the database"
+    return read_file(home.cluster, _parsed_cluster, remedy) or None
+
+
+def _parsed_cluster(data: bytes) -> str:
+    text = data.decode("ascii").strip()
+    if text and not text.isalnum():
+        raise ValueError("this is no id")
+    return text
 
 
 def own_cluster(home: Home) -> str | None:

@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from grass.client.private_files import replace_private
+from grass.client.private_files import read_file, replace_private
 from grass.config import Home
 from grass.model.pools import Pool
 
@@ -50,8 +50,12 @@ class PilotFolders:
         return [output_folder(one) for one in known]
 
     def _read(self) -> list[str]:
-        try:
-            found = json.loads(self._path.read_text())
-        except (FileNotFoundError, ValueError):
-            return []
-        return [str(one) for one in found] if isinstance(found, list) else []
+        remedy = "remove it, and add the pools with a folder of their own again"
+        return read_file(str(self._path), _folders, remedy) or []
+
+
+def _folders(data: bytes) -> list[str]:
+    folders = json.loads(data)
+    if not isinstance(folders, list) or not all(isinstance(o, str) for o in folders):
+        raise ValueError("these are no folders")
+    return folders

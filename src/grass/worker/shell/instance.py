@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 
+from grass.errors import GrassError
+
 FILE = "instance"
 
 
@@ -28,11 +30,18 @@ def instance_of(folder: str) -> str:
 
 
 def _known(path: Path) -> str | None:
-    with contextlib.suppress(FileNotFoundError, ValueError):
-        known, number = path.read_text().split()
-        if int(number) == path.stat().st_ino:
-            return known
-    return None
+    try:
+        text = path.read_text(encoding="ascii")
+        known, number = text.split() if text else ("", "0")
+        return known if int(number) == path.stat().st_ino else None
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise GrassError(
+            f"{path} is damaged",
+            "remove it; where a broker then refuses this machine as a second one,"
+            " `grass workers forget NAME` there",
+        ) from None
 
 
 def _made(path: Path) -> str:
