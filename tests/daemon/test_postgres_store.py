@@ -8,8 +8,9 @@ import socket
 import stat
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from subprocess import TimeoutExpired
@@ -24,6 +25,7 @@ from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 from tests.support.postgres import everything
+from tests.support.processes import alive
 
 if TYPE_CHECKING:
     from tests.support.postgres import PostgresServer
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.daemon
 SECRET = "s3cret-word"
 WRONG = "not-that-word"
 DISK_BYTES = 32 << 20
+LONGEST_STOP_S = 60.0
 END_SESSIONS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'grass'"
 )
@@ -74,6 +77,22 @@ def owner_of(path: Path) -> tuple[int, int]:
 def home(server: "PostgresServer", cold: GrassHome) -> GrassHome:
     cold.ok("start", "--store", server.url("grass"))
     return cold
+
+
+@contextmanager
+def hung(server: "PostgresServer") -> Iterator[None]:
+    """Stop every process of the server for a while."""
+    sessions = [row[0] for row in server.execute("SELECT pid FROM pg_stat_activity")]
+    pids = {server.pid, *sessions} - {None}
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def tries(home: GrassHome) -> bool:
@@ -123,21 +142,29 @@ def test_a_server_that_hangs_delays_and_loses_nothing(
     home: GrassHome, server: "PostgresServer"
 ) -> None:
     home.ok("enqueue", "--", "true")
-    sessions = [row[0] for row in server.execute("SELECT pid FROM pg_stat_activity")]
-    pids = {server.pid, *sessions} - {None}
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-    waiting = home.popen("enqueue", "--", "true")
-    try:
+    with hung(server):
+        waiting = home.popen("enqueue", "--", "true")
         with pytest.raises(TimeoutExpired):
             waiting.wait(0.5)
-    finally:
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
     assert waiting.wait(30) == 0
     home.ok("wait", "2")
+
+
+def test_a_daemon_whose_database_hangs_stops_for_good(
+    home: GrassHome, server: "PostgresServer"
+) -> None:
+    pid = home.daemon_pid()
+    assert pid is not None
+    with hung(server):
+        adding = home.popen("enqueue", "--", "true")
+        began = time.monotonic()
+        stopped = home.run("stop")
+        assert stopped.returncode == 0, stopped.stderr
+        # Not in a moment either: a thread of it might wait for the database.
+        assert not alive(pid)
+        assert time.monotonic() - began < LONGEST_STOP_S
+        adding.communicate()
+    home.ok("start")
 
 
 def test_a_database_that_becomes_read_only_says_so_and_loses_nothing(

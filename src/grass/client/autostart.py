@@ -218,14 +218,19 @@ def _lock_start(lock: int) -> None:
             )
 
 
-def _holder(home: Home) -> str:
-    """Name the daemon that has locked a home, with its pid where the lock has it."""
+def holder_pid(home: Home) -> int | None:
+    """Return the pid that the last daemon wrote into the lock of a home, if any."""
     try:
         with open(home.daemon_lock, "rb") as lock:
-            pid = lock.read(32).decode("ascii", "replace").strip()
-    except OSError:
-        pid = ""
-    return f"the daemon (pid {pid})" if pid else "the daemon"
+            return int(lock.read(32))
+    except (OSError, ValueError):
+        return None
+
+
+def _holder(home: Home) -> str:
+    """Name the daemon that has locked a home, with its pid where the lock has it."""
+    pid = holder_pid(home)
+    return "the daemon" if pid is None else f"the daemon (pid {pid})"
 
 
 def _is_served(home: Home) -> bool:

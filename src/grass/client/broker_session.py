@@ -71,6 +71,8 @@ class BrokerSession:
         self.home = home() if place is None else place
         self.daemon_version: str | None = None
         """The version of the daemon that answered last."""
+        self.answer_s: float | None = None
+        """How long the daemon may be silent; None: as long as usual."""
         self.waits_for_leader = True
         """Whether a call is made once somebody leads, where nobody does."""
         self._asked = broker
@@ -321,6 +323,7 @@ class BrokerSession:
             self._connection = self._opened()
             if self._asked == LOCAL:
                 self._connection.ask_this_daemon()
+            self._connection.answer_s = self.answer_s
             self._was_connected = True
             if self._outage is not None:
                 self._connection.tell = self._outage.tell

@@ -92,6 +92,8 @@ class HttpConnection:
         """What answers, in words."""
         self.next_step = ""
         """What to do when it does not."""
+        self.answer_s: float | None = None
+        """How long it may be silent; None: as long as usual."""
         self.may_be_replaced = False
         """Whether another broker may lead when this one does not answer."""
         self.open_another: Callable[[], HttpConnection | None] = lambda: None

@@ -79,7 +79,8 @@ class Silence:
         why = f"{self._connection.peer} does not answer"
         others = self._connection.may_be_replaced
         if self._patience is None:
-            limit_s = TERM_OVER_S if others else None if may_last else LIMIT_S
+            usual_s = self._connection.answer_s or LIMIT_S
+            limit_s = TERM_OVER_S if others else None if may_last else usual_s
             self._patience = Patience(why, limit_s, self._connection.tell, _PROBE_S)
         if self._answers():
             self._patience = None
