@@ -51,13 +51,94 @@ def test_selectors_are_told_what_they_mean(tmp_path: Path) -> None:
         await some_jobs(api, 5, project="p")
         for select, ids in {
             ("2-3", "3-4"): [2, 3, 4],
-            ("last", "1"): [1, 5],
+            ("last", "1-4"): [4],
             ("@p",): [1, 2, 3, 4, 5],
             ("state:failed",): [],
             ("4-99",): [4, 5],
+            ("@p", "4-99"): [4, 5],
+            ("@p", "state:failed"): [],
+            ("2-3", "state:failed"): [],
+            ("4", "state:queued", "@p"): [4],
         }.items():
             told = (await verb(api, "select", *select)).document
-            assert told == {"jobs": ids, "count": len(ids)}
+            assert told == {"jobs": ids, "count": len(ids), "running": 0}
+
+    play(tmp_path, story)
+
+
+def test_a_union_has_the_jobs_of_any_selector(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await some_jobs(api, 2, project="p")
+        await some_jobs(api, 3)
+        told = await verb(api, "select", "@p", "4", "last", any=True)
+        assert told.document["jobs"] == [1, 2, 4, 5]
+        page = await api.get("/jobs?select=@p&select=4&any=1&order=oldest")
+        assert [job["id"] for job in page.document["jobs"]] == [1, 2, 4]
+        assert (await verb(api, "select", "@p", "99", any=True)).status == 404
+        await verb(api, "hold", "@p", "4", any=True)
+        held = await verb(api, "select", "state:held")
+        assert held.document["jobs"] == [1, 2, 4]
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        (["1", "state:failed"], "job 1 is not `state:failed`"),
+        (["1", "3", "@q"], "job 1 is not `@q`"),
+        (["1", "2", "@q", "@r"], "jobs 1, 2 are not `@q` or `@r`"),
+        (["1", "name~^a", "state:held"], "job 1 is not `state:held`"),
+        (["1", "3", "last"], "job 1 is not `last`"),
+        (["1", "99", "state:failed"], "there is no job 99"),
+        (["@nosuch", "state:queued"], "no job is `@nosuch`"),
+        (["8-9", "state:queued"], "no job is `8-9`"),
+        (["last", "state:failed"], "no job is `last`: no job matches `state:failed`"),
+        (["queue:nosuch", "state:failed"], "there is no queue `nosuch`"),
+    ],
+)
+@pytest.mark.parametrize("name", ["hold", "cancel", "wait", "select", "estimate"])
+def test_an_id_that_others_leave_out_is_named_and_nothing_is_done(
+    tmp_path: Path, select: list[str], message: str, name: str
+) -> None:
+    async def story(api: Api) -> None:
+        await some_jobs(api, 2, name="a", project="p")
+        await some_jobs(api, 1, name="b", project="q")
+        await some_jobs(api, 1, name="c", project="r")
+        await verb(api, "hold", "4")
+        answer = await verb(api, name, *select)
+        assert (answer.status, answer.document["detail"]) == (404, message)
+        states = (await api.get("/jobs?order=oldest")).document["jobs"]
+        assert [one["state"] for one in states] == ["queued"] * 3 + ["held"]
+
+    play(tmp_path, story)
+
+
+def test_a_page_names_an_id_that_others_leave_out(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await some_jobs(api, 3)
+        for order in ("newest", "display", "-id"):
+            for select, status in (("2", 404), ("2-3", 200), ("1&select=2", 404)):
+                query = f"order={order}&select={select}&select=state:failed"
+                answer = await api.get(f"/jobs?{query}")
+                assert answer.status == status, query
+        answer = await api.get("/jobs?select=1&select=state:queued&select=last")
+        assert [one["id"] for one in answer.document["jobs"]] == [1]
+        exported = await api.get("/jobs/export?select=1&select=state:failed")
+        assert exported.status == 404
+
+    play(tmp_path, story)
+
+
+def test_those_in_some_states_are_picked_and_counted(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await some_jobs(api, 4, project="p")
+        await verb(api, "hold", "2", "4")
+        told = (await verb(api, "select", "@p", states=["held", "failed"])).document
+        assert told == {"jobs": [2, 4], "count": 2, "running": 0}
+        told = (await verb(api, "select", "@p", "1-3", states=["queued"])).document
+        assert told["jobs"] == [1, 3]
+        assert (await verb(api, "select", "@p", states=["done"])).status == 400
 
     play(tmp_path, story)
 
@@ -315,7 +396,8 @@ def test_a_page_holds_what_filters_leave(tmp_path: Path) -> None:
         assert await ids("project=q&name=a") == [4, 5]
         assert await ids(f"owner={owner}") == [1, 2, 3, 4, 5, 6]
         assert await ids("owner=uid:4242") == []
-        assert await ids("select=2-3&select=last") == [2, 3, 6]
+        assert await ids("select=2-3&select=last") == [3]
+        assert await ids("select=2-5&select=name~a&select=@q") == [4, 5]
         assert await ids("select=@q&after=4&limit=1") == [5]
         assert await ids("select=state:failed") == []
         assert (await api.get("/jobs?select=77")).status == 404

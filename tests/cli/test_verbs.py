@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.commands.verb_command import compact
+from grass.cli.printing.help import RULE
 from grass.client.id_ranges import as_ranges
 
 from .conftest import Call, Grass
@@ -50,13 +51,12 @@ def done(verb: str, ids: list[int]) -> dict[str, Any]:
     return {"jobs": ids, "warnings": [], "changed": bool(ids)}
 
 
-def selecting(meaning: list[int], fitting: list[int]) -> Any:
+def selecting(meaning: list[int], fitting: list[int], running: int = 0) -> Any:
     """Answer what selectors mean: states are what the verb is for."""
 
     def answer(body: Any) -> dict[str, Any]:
-        by_state = all(one.startswith("state:") for one in body["select"])
-        found = fitting if by_state else meaning
-        return {"jobs": found, "count": len(found)}
+        found = fitting if body.get("states") else meaning
+        return {"jobs": found, "count": len(found), "running": running}
 
     return answer
 
@@ -85,7 +85,7 @@ def test_several_jobs_need_a_yes_without_a_terminal(
     called = call(*words(verb, "@sweep"))
     assert called.code == 2
     assert called.err == (
-        f"grass {verb}: this would {verb} 3 jobs "
+        f"grass {verb}: this would {verb} 3 jobs, none of them running "
         "(add --yes to do so, --dry-run to see which)\n"
     )
     assert {route for route, _ in fake_daemon.asked} == {"POST /jobs/select"}
@@ -95,13 +95,39 @@ def test_several_jobs_need_a_yes_without_a_terminal(
 def test_exactly_the_counted_jobs_are_sent(
     fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
-    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    meant = selecting([3, 4, 5, 9], [3, 4, 9], running=2)
+    fake_daemon.answers["POST /jobs/select"] = meant
     fake_daemon.answers[f"POST /jobs/{verb}"] = done(verb, [3, 4, 9])
     called = call(*words(verb, "--yes", "@sweep"))
     assert called.code == 0
     [body] = fake_daemon.bodies(f"POST /jobs/{verb}")
     assert body["select"] == ["3-4", "9-9"]
     assert "3 jobs" in called.out or called.out == "3-4\n9\n"
+    assert called.err == f"grass: will {verb} 3 jobs, 2 of them running\n"
+    assert call(*words(verb, "--yes", "-q", "@sweep")).err == ""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_union_is_asked_for_by_a_switch(
+    fake_daemon: FakeDaemon, call: Call, verb: str
+) -> None:
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4], [3, 4], running=2)
+    fake_daemon.answers[f"POST /jobs/{verb}"] = done(verb, [3, 4])
+    called = call(*words(verb, "--yes", "--any", "@sweep", "state:failed"))
+    assert called.err == f"grass: will {verb} 2 jobs, all of them running\n"
+    [body] = fake_daemon.bodies("POST /jobs/select")
+    assert (body["select"], body["any"]) == (["@sweep", "state:failed"], True)
+    [sent] = fake_daemon.bodies(f"POST /jobs/{verb}")
+    assert "any" not in sent
+    call(*words(verb, "--yes", "@sweep", "state:failed"))
+    assert "any" not in fake_daemon.bodies("POST /jobs/select")[-1]
+
+
+@pytest.mark.parametrize("command", [*VERBS, "signal", "wait", "logs", "show", "top"])
+def test_the_help_has_the_rule_in_one_line(call: Call, command: str) -> None:
+    lines = call(command, "--help").out.splitlines()
+    assert RULE in lines
+    assert any(line.startswith("  --any ") for line in lines)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -134,7 +160,7 @@ def test_jobs_named_one_by_one_are_sent_as_they_are(
     fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
     """The daemon refuses a named job that the verb is not for, and skips others."""
-    fake_daemon.answers["POST /jobs/select"] = {"jobs": [3, 9], "count": 2}
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 9], [9])
     fake_daemon.answers[f"POST /jobs/{verb}"] = problem("refused", "job 3 is running")
     called = call(*words(verb, "-y", "3", "last"))
     assert (called.code, called.err) == (5, "grass: job 3 is running\n")
@@ -197,7 +223,7 @@ def test_on_a_terminal_a_person_is_asked(
     said = b""
     while not said.endswith(b"[y/N] "):
         said += os.read(ours, 1000)
-    assert said == b"hold 2 jobs? [y/N] "
+    assert said == b"hold 2 jobs, none of them running? [y/N] "
     os.write(ours, answer.encode())
     printed, _ = asking.communicate()
     os.close(ours)
@@ -278,7 +304,7 @@ def test_cancel_does_not_wait_for_a_worker_that_is_away(
     fake_daemon: FakeDaemon, call: Call
 ) -> None:
     fake_daemon.answers["POST /jobs/cancel"] = {**DONE, "jobs": [7, 8, 9]}
-    fake_daemon.answers["POST /jobs/select"] = {"jobs": [7, 8, 9], "count": 3}
+    fake_daemon.answers["POST /jobs/select"] = selecting([7, 8, 9], [7, 8, 9], 2)
     ended = {"jobs": [{"id": 9, "state": "cancelled"}]}
     late = problem("timed-out", "3 of 3 jobs are unfinished")
     fake_daemon.answers["POST /jobs/wait"] = [late, ended]
@@ -291,7 +317,8 @@ def test_cancel_does_not_wait_for_a_worker_that_is_away(
     asked = "GET /jobs?limit=1000&state=running&order=oldest"
     fake_daemon.answers[asked] = {"jobs": away, "next": None}
     cancelled = call("cancel", "--yes", "7", "8", "9")
-    told = "grass: worker `rack` is unreachable; 2 jobs end when it is back\n"
+    told = "grass: will cancel 3 jobs, 2 of them running\n"
+    told += "grass: worker `rack` is unreachable; 2 jobs end when it is back\n"
     assert cancelled == (0, "cancelled 3 jobs\n", told)
     assert [body["select"] for body in fake_daemon.bodies("POST /jobs/wait")] == [
         ["7-9"],

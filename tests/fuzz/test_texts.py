@@ -112,11 +112,12 @@ def test_a_size_is_bounded(text: str) -> None:
 @examples(300)
 @given(text=texts("7", "3-9", "last", "@p", "name~^a.*b$", "state:failed", "queue:q"))
 def test_a_selector_means_one_thing(text: str) -> None:
-    selection = read(selectors.read, text)
-    if selection is not None:
-        means = [selection.ids, selection.project, selection.name, selection.state]
-        means += [selection.queue, selection.last or None, selection.unfinished or None]
+    selector = read(selectors.read, text)
+    if selector is not None:
+        means = [selector.ids, selector.project, selector.name, selector.state]
+        means += [selector.queue, selector.last or None, selector.unfinished or None]
         assert sum(one is not None for one in means) == 1
+        assert selector.kind in selectors.Kind
 
 
 @examples(150)

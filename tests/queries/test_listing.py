@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from grass.model import selectors
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.queries.listing import Listing, RowLimits, listing, picture
 from grass.store.changes import Changes
 from grass.store.interface import JobFilter
 from grass.store.sqlite.sqlite_store import SqliteStore
-from tests.support.building import a_job, a_spec, an_attempt
+from tests.support.building import a_job, a_selection, a_spec, an_attempt
 
 QUEUED, RUNNING, HELD = JobState.QUEUED, JobState.RUNNING, JobState.HELD
 SUCCEEDED, FAILED = JobState.SUCCEEDED, JobState.FAILED
@@ -103,16 +102,15 @@ def test_a_filtered_view_shows_what_runs_also_of_a_long_array(
 ) -> None:
     fill(store, [*an_array(1, 300, project="p"), *an_array(301, 300), a_job(601)])
     some = RowLimits(100, 100, 10, in_all=100)
-    for texts in (["@p"], ["1-300"], ["@p", "5"]):
-        chosen = tuple(map(selectors.read, texts))
-        found = look(store, some, selections=chosen)
+    for texts in (["@p"], ["1-300"], ["@p", "1-400"]):
+        found = look(store, some, selection=a_selection(" ".join(texts)))
         assert ids(found)[:5] == [2, 3, 4, 5, 6], texts
         assert ids(found)[-1] == 1
         assert found.totals == {QUEUED: 297, RUNNING: 2, SUCCEEDED: 1}
-    alone = look(store, some, states=(QUEUED,), selections=(selectors.read("@p"),))
+    alone = look(store, some, states=(QUEUED,), selection=a_selection("@p"))
     assert ids(alone) == [4, 5, 6]
     assert alone.left_out == {QUEUED: 294}
-    named = look(store, some, selections=(selectors.read("state:running"),))
+    named = look(store, some, selection=a_selection("state:running"))
     assert ids(named) == [2, 3, 302, 303]
 
 
@@ -144,7 +142,7 @@ def test_a_job_that_was_only_sent_ahead_is_queued(store: SqliteStore) -> None:
     "wanted",
     [
         JobFilter(states=(RUNNING,)),
-        JobFilter(selections=(selectors.read("state:running"),)),
+        JobFilter(selection=a_selection("state:running")),
     ],
 )
 def test_a_view_of_running_jobs_has_none_that_was_only_sent_ahead(
@@ -164,7 +162,7 @@ def test_of_an_array_in_two_queues_a_view_counts_what_it_is_about(
     queued = [a_job(n, array=1, index=n, queue="a") for n in (1, 2)]
     fill(store, [*queued, a_job(3, array=1, index=3, queue="b")])
     assert look(store).arrays[0].totals.states == {QUEUED: 3}
-    by_selector = {"selections": (selectors.read("queue:a"),)}
+    by_selector = {"selection": a_selection("queue:a")}
     for wanted in ({"queue": "a"}, by_selector):
         [view] = look(store, **wanted).arrays
         assert (view.totals.first, view.totals.states) == (1, {QUEUED: 2})

@@ -1,12 +1,9 @@
-"""Filters and selectors of jobs, for the store in memory."""
+"""Filters of jobs, for the store in memory."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from grass.model import selectors
 from grass.model.jobs.job import Job
-from grass.model.jobs.lifecycle import UNFINISHED
-from grass.model.selectors import Selection
 from grass.store.interface import JobFilter, Order, Sorting
 
 _ORDERS: dict[Order, Callable[[Job], Any]] = {
@@ -19,8 +16,7 @@ _ORDERS: dict[Order, Callable[[Job], Any]] = {
 
 def page(known: list[Job], wanted: JobFilter) -> list[Job]:
     """Return the jobs that a filter matches, in its order."""
-    last = max((job.id for job in known), default=0)
-    found = [job for job in known if _fits(job, wanted, last)]
+    found = [job for job in wanted.selection.among(known) if _fits(job, wanted)]
     return sorted(found, key=_ORDERS[wanted.order])
 
 
@@ -35,43 +31,16 @@ def in_order(found: list[Job], sorting: Sorting) -> list[Job]:
     return every if sorting.place is None else every[begins(sorting.place) + 1 :]
 
 
-def selected(known: list[Job], selections: Iterable[Selection]) -> list[int]:
-    """Return the ids that any of the selections matches."""
-    last = max((job.id for job in known), default=0)
-    chosen = list(selections)
-    return sorted(
-        job.id for job in known if any(_means(one, job, last) for one in chosen)
-    )
-
-
-def _fits(job: Job, wanted: JobFilter, last: int) -> bool:
+def _fits(job: Job, wanted: JobFilter) -> bool:
     named = (
         getattr(wanted, field) in (None, getattr(job, field))
         for field in ("queue", "project", "name", "owner")
     )
-    chosen = wanted.selections
     return (
         (not wanted.states or job.state in wanted.states)
         and all(named)
-        and (not chosen or any(_means(one, job, last) for one in chosen))
         and (wanted.before is None or job.id < wanted.before)
         and (wanted.after is None or job.id > wanted.after)
         and (wanted.array is None or (job.array or 0) == wanted.array)
         and (wanted.order is not Order.FINISHED or job.finished_at is not None)
     )
-
-
-def _means(one: Selection, job: Job, last: int) -> bool:
-    if one.ids is not None:
-        return one.ids[0] <= job.id <= one.ids[1]
-    if one.last:
-        return job.id == last
-    if one.unfinished:
-        return job.state in UNFINISHED
-    if one.name is not None:
-        return bool(selectors.matches(one.name, job.name))
-    for field in ("project", "state", "queue"):
-        value = getattr(one, field)
-        if value is not None:
-            return bool(getattr(job, field) == value)
-    return False

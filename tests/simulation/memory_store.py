@@ -227,12 +227,12 @@ class MemoryStore:
         with self._lock:
             return [copy(job) for job in self._these(ids)]
 
-    def select(self, selections: list[Selection]) -> list[int]:
-        """Return the ids of all jobs that any of the selections matches."""
-        for one in selections:
+    def select(self, selection: Selection) -> list[int]:
+        """Return the ids of all jobs of a selection, in order."""
+        for one in selection:
             _check_text(one.project, one.name, one.queue)
         with self._lock:
-            return memory_filters.selected(self._known(), selections)
+            return sorted(job.id for job in selection.among(self._known()))
 
     def dependents(self, ids: list[int]) -> list[int]:
         """Return the cancelled jobs that had waited for these, and theirs in turn."""

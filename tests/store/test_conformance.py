@@ -12,6 +12,7 @@ from grass.model import selectors
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
+from grass.model.selectors import combine
 from grass.model.worker import Unit, Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Event, Removal
 from grass.store.interface import JobFilter, Order, Store
@@ -28,8 +29,8 @@ def ids(store: Store, limit: int = 100, **wanted: Any) -> list[int]:
     return [found.job.id for found in store.jobs(JobFilter(**wanted), limit)]
 
 
-def selected(store: Store, *texts: str) -> list[int]:
-    return store.select([selectors.read(text) for text in texts])
+def selected(store: Store, *texts: str, union: bool = False) -> list[int]:
+    return store.select(combine(map(selectors.read, texts), union=union))
 
 
 @pytest.fixture
@@ -373,21 +374,50 @@ def test_details_skip_what_does_not_exist(with_spec: Store) -> None:
         (["name~"], [1, 2, 3, 4]),
         (["state:failed"], [3]),
         (["queue:q1"], [4]),
-        (["queue:q1", "1", "state:failed"], [1, 3, 4]),
-        ([], []),
+        (["1", "3-4"], [1, 3, 4]),
+        (["state:failed", "state:lost"], [3, 4]),
+        (["all", "state:lost"], [1, 2, 4]),
+        (["queue:q1", "1", "state:failed"], []),
+        (["queue:default", "1-3", "state:failed", "all", "name~^tr"], [1, 3]),
+        (["1-4", "@thesis"], [2]),
+        (["last", "queue:default"], [3]),
+        (["all", "last"], [2]),
+        (["last", "state:running"], []),
+        ([], [1, 2, 3, 4]),
     ],
 )
-def test_selectors_mean_the_union_of_what_each_means(
+def test_selectors_of_one_kind_add_up_and_different_kinds_narrow(
     with_spec: Store, texts: list[str], expected: list[int]
 ) -> None:
+    add_four(with_spec)
+    assert selected(with_spec, *texts) == expected
+    found = ids(with_spec, selection=combine(map(selectors.read, texts)))
+    assert sorted(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["queue:q1", "1", "state:failed"], [1, 3, 4]),
+        (["@thesis", "last"], [2, 4]),
+        (["name~^tr", "2"], [1, 2, 3]),
+    ],
+)
+def test_a_union_has_the_jobs_of_any_selector(
+    with_spec: Store, texts: list[str], expected: list[int]
+) -> None:
+    add_four(with_spec)
+    assert selected(with_spec, *texts, union=True) == expected
+
+
+def add_four(store: Store) -> None:
     add_jobs(
-        with_spec,
+        store,
         a_job(1, name="train"),
         a_job(2, name="eval", project="thesis"),
         a_job(3, name="train2", state=JobState.FAILED, finished_at=1),
         a_job(4, name="x", queue="q1", state=JobState.LOST, finished_at=2),
     )
-    assert selected(with_spec, *texts) == expected
 
 
 def test_a_selector_that_is_not_text_finds_nothing_and_harms_nothing(
@@ -395,7 +425,7 @@ def test_a_selector_that_is_not_text_finds_nothing_and_harms_nothing(
 ) -> None:
     add_jobs(with_spec, a_job(1))
     with pytest.raises(StorageError):
-        with_spec.select([selectors.Selection(project="\ud800")])
+        with_spec.select(combine([selectors.Selector(project="\ud800")]))
     assert selected(with_spec, "all") == [1]
 
 

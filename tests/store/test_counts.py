@@ -5,9 +5,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.support.building import a_job, a_spec
+from tests.support.building import a_job, a_selection, a_spec
 
-from grass.model import selectors
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.store.changes import Changes, Event
@@ -47,15 +46,18 @@ COUNTED: tuple[tuple[JobFilter, dict[JobState, int]], ...] = (
     (JobFilter(owner="uid:7"), {QUEUED: 1}),
     (JobFilter(name="fit"), {QUEUED: 1}),
     (JobFilter((QUEUED, FAILED)), {QUEUED: 5, FAILED: 1}),
-    (JobFilter(selections=(selectors.read("@p"),)), {QUEUED: 1}),
-    (JobFilter(selections=(selectors.read("name~^f"),)), {QUEUED: 1}),
-    (JobFilter(selections=(selectors.read("all"),)), {QUEUED: 5, RUNNING: 1}),
-    (JobFilter(selections=(selectors.read("last"),)), {QUEUED: 1}),
-    (JobFilter(selections=(selectors.read("1-3"),)), {RUNNING: 1, SUCCEEDED: 2}),
+    (JobFilter(selection=a_selection("@p")), {QUEUED: 1}),
+    (JobFilter(selection=a_selection("name~^f")), {QUEUED: 1}),
+    (JobFilter(selection=a_selection("all")), {QUEUED: 5, RUNNING: 1}),
+    (JobFilter(selection=a_selection("last")), {QUEUED: 1}),
+    (JobFilter(selection=a_selection("1-3")), {RUNNING: 1, SUCCEEDED: 2}),
     (
-        JobFilter((QUEUED,), selections=(selectors.read("7"), selectors.read("@p"))),
+        JobFilter((QUEUED,), selection=a_selection("1-6 @p")),
         {QUEUED: 1},
     ),
+    (JobFilter(selection=a_selection("queue:q state:queued all")), {QUEUED: 2}),
+    (JobFilter(selection=a_selection("queue:q state:failed")), {}),
+    (JobFilter((QUEUED,), selection=a_selection("queue:default last")), {QUEUED: 1}),
 )
 
 
@@ -134,7 +136,7 @@ def test_jobs_that_arrive_in_slices_are_counted_all_at_once(store: Store) -> Non
 def test_the_last_job_is_the_last_that_arrived(store: Store) -> None:
     store.commit(Changes(specs={1: a_spec()}, jobs={1: a_job(1)}))
     store.commit(Changes(arrivals=[(2, 4)], jobs={2: a_job(2), 3: a_job(3)}))
-    assert store.select([selectors.read("last")]) == [1]
+    assert store.select(a_selection("last")) == [1]
 
 
 def test_ids_of_jobs_that_never_arrived_are_free_again(reopen: Reopen) -> None:

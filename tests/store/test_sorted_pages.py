@@ -5,10 +5,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.support.building import a_job, a_spec
+from tests.support.building import a_job, a_selection, a_spec
 
 from grass.errors import TimedOut
-from grass.model import selectors
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.store.changes import Changes
@@ -52,11 +51,11 @@ FILTERS = {
     "an owner and a queue": JobFilter(owner="uid:2", queue="gpu"),
     "few": JobFilter(project="rare"),
     "none": JobFilter(owner="nobody"),
-    "a text in names": JobFilter(selections=(selectors.read("name~fit-1"),)),
-    "a pattern": JobFilter(selections=(selectors.read("name~^(fit-.*7|eval)$"),)),
-    "ids": JobFilter(selections=(selectors.read("5-90"), selectors.read("95"))),
+    "a text in names": JobFilter(selection=a_selection("name~fit-1")),
+    "a pattern": JobFilter(selection=a_selection("name~^(fit-.*7|eval)$")),
+    "ids": JobFilter(selection=a_selection("5-90 95")),
     "several": JobFilter(
-        selections=(selectors.read("state:lost"), selectors.read("name~Zeb"))
+        selection=a_selection("state:lost state:queued name~Zeb queue:gpu")
     ),
 }
 
@@ -111,7 +110,7 @@ def test_a_pattern_has_a_limit_in_time(
     store = SqliteStore(tmp_path / "grass.db")
     jobs = {number: a_job(number, name=f"n{number}") for number in range(1, 3000)}
     store.commit(Changes(specs={1: a_spec()}, jobs=jobs))
-    pattern = JobFilter(selections=(selectors.read("name~^n.*x$"),))
+    pattern = JobFilter(selection=a_selection("name~^n.*x$"))
     with pytest.raises(TimedOut, match="look through all names") as refused:
         store.sorted_jobs(pattern, Sorting(SortKey.ID), 10)
     assert "state" in refused.value.hint

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
+from grass.model import selectors
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Attempt, Common, Job, JobWithParams
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pool
 from grass.model.resources import capacity_from
+from grass.model.selectors import Selection, combine
 from grass.model.worker import FoundUnits, Unit
 
 BOOT = "boot-1"
@@ -39,6 +41,11 @@ def a_job(number: int = 1, **fields: Any) -> Job:
     common = Common(**{name: given.pop(name) for name in names if name in given})
     kind = JobWithParams if "params" in given else Job
     return kind(number, common, **given)
+
+
+def a_selection(words: str, *, union: bool = False) -> Selection:
+    """Return the jobs that selectors mean."""
+    return combine(map(selectors.read, words.split()), union=union)
 
 
 def an_attempt(job: int = 1, number: int = 1, **fields: Any) -> Attempt:

@@ -70,7 +70,12 @@ def test_several_are_a_list_with_the_verbs(desk: GrassHome) -> None:
     assert [one.state for one in many.wait(PATIENCE_S)] == ["succeeded", "failed"]
     failed = grass.jobs("state:failed")
     assert failed.ids == [many[1].id]
-    assert set(grass.jobs("@demo", many[0])) == set(many)
+    assert set(grass.jobs("@demo", failed, any=True)) == set(many)
+    assert grass.jobs("@demo", "state:failed", "1-99").ids == failed.ids
+    assert grass.jobs(many, "state:failed").ids == failed.ids
+    assert grass.jobs(many[:0], "state:failed").ids == []
+    with pytest.raises(NotFound, match=f"job {many[0].id} is not `state:failed`"):
+        grass.jobs(many[0], "state:failed")
     again = failed.rerun(["true"], name="again").wait(PATIENCE_S)
     assert [(one.name, one.state) for one in again] == [("again", "succeeded")]
     assert many[1].state == "failed"

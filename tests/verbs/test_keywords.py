@@ -20,7 +20,7 @@ from grass.verbs.keywords import as_values
 FOR_A_SHELL = {"from", "dry_run", "format"}
 """Options that a program needs no keyword for."""
 BEGIN = datetime(2030, 1, 2, tzinfo=UTC)
-OF_VERBS = {"yes", "dry_run", "quiet", "broker", "json"}
+OF_VERBS = {"any", "yes", "dry_run", "quiet", "broker", "json"}
 
 
 def names(form: type) -> set[str]:

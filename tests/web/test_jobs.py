@@ -87,7 +87,8 @@ def test_the_filter_means_what_the_command_line_means(
     expect(row(jobs, other)).to_be_visible()
     for text, meant in {
         "@trio": trio,
-        f"{trio[0]}-{trio[1]} name~^zet": [*trio[:2], other],
+        f"{trio[0]}-{other} name~^zet name~^b": [trio[0], other],
+        f"state:failed all @trio {trio[1]}-{other}": trio[1:],
         "state:held": [*trio, other],
     }.items():
         write_filter(jobs, text)
@@ -184,6 +185,55 @@ def test_all_that_match_are_cancelled_after_their_count_was_told(
     jobs.get_by_role("button", name="Cancel 130 jobs").click()
     expect(jobs.get_by_text("130 jobs cancelled")).to_be_visible()
     assert set(box.states([many[0], many[-1]])) == {"cancelled"}
+
+
+def test_a_verb_for_all_that_match_spares_those_that_do_not(
+    jobs: Page, box: GrassHome
+) -> None:
+    good = box.enqueue_array("-c", "0", "--project", "grid", "--array", "1-3", "true")
+    bad = box.enqueue_array("-c", "0", "--project", "grid", "--array", "1-2", "false")
+    other = box.enqueue("-c", "0", "false")
+    box.wait(*good, *bad, other)
+    write_filter(jobs, "@grid state:failed")
+    shows(jobs, bad[::-1])
+    jobs.keyboard.press("Enter")
+    jobs.get_by_role("checkbox", name="select all shown").click()
+    bar = jobs.get_by_role("toolbar", name="selected jobs")
+    bar.get_by_role("button", name="Remove, with its output").click()
+    question = jobs.get_by_role("dialog")
+    expect(question).to_contain_text("2 jobs, none of them running")
+    keep = question.get_by_role("button", name="Keep")
+    expect(keep).to_be_focused()
+    jobs.keyboard.press("Enter")
+    expect(question).to_have_count(0)
+    assert set(box.states(bad)) == {"failed"}
+    bar.get_by_role("button", name="Remove, with its output").click()
+    jobs.get_by_role("button", name="Remove, with its output 2 jobs").click()
+    expect(jobs.get_by_text("2 jobs removed")).to_be_visible()
+    assert box.states([*good, other]) == ["succeeded"] * 3 + ["failed"]
+
+
+def test_how_many_run_is_said_before_all_that_match_are_cancelled(
+    jobs: Page, box: GrassHome
+) -> None:
+    runs = box.enqueue("-c", "0", "--project", "mixed", "--", "sleep", "1000")
+    many = box.enqueue_array(*HELD, "--project", "mixed", "--array", "1-130", "true")
+    until(lambda: box.state(runs) == "running", "it does not run")
+    write_filter(jobs, "@mixed all")
+    expect(jobs.get_by_role("status").filter(has_text="of 131 jobs")).to_be_visible()
+    jobs.keyboard.press("Enter")
+    jobs.keyboard.press("Tab")
+    jobs.get_by_role("checkbox", name="select all shown").click()
+    bar = jobs.get_by_role("toolbar", name="selected jobs")
+    bar.get_by_role("button", name="Select all 131 matching").click()
+    bar.get_by_role("button", name="Cancel", exact=True).click()
+    question = jobs.get_by_role("dialog")
+    expect(question).to_contain_text("131 jobs, 1 of them running")
+    expect(question.get_by_role("button", name="Keep")).to_be_focused()
+    question.get_by_role("button", name="Cancel 131 jobs").click()
+    expect(jobs.get_by_text("131 jobs cancelled")).to_be_visible()
+    box.wait(runs)
+    assert set(box.states([runs, many[0], many[-1]])) == {"cancelled"}
 
 
 def test_two_hundred_rows_are_shown_at_a_time(jobs: Page, box: GrassHome) -> None:

@@ -123,6 +123,8 @@ def test_a_job_is_cancelled_by_keys_alone(page: Page, box: GrassHome) -> None:
     expect(page.get_by_role("menu", name=f"actions on job {job}")).to_be_visible()
     page.keyboard.press("c")
     expect(page.get_by_role("dialog", name="Cancel?")).to_contain_text(f"job {job}")
+    expect(page.get_by_role("button", name="Keep")).to_be_focused()
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_text(f"job {job} cancelled")).to_be_visible()
     box.wait(job)

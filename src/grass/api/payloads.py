@@ -14,8 +14,7 @@ from starlette.datastructures import QueryParams
 from grass.errors import UsageError
 from grass.model import selectors
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
-from grass.model.selectors import Selection
-from grass.queries.selection import read_selectors
+from grass.queries.selection import Words, read_words
 from grass.store.interface import JobFilter, Order, Place, Sorting, SortKey
 
 T = TypeVar("T")
@@ -61,7 +60,7 @@ def job_filter(query: QueryParams) -> JobFilter:
         project=query.get("project"),
         name=query.get("name"),
         owner=query.get("owner"),
-        selections=_selections(query.getlist("select")),
+        selection=selector_words(query).selection,
         before=number(query.get("before"), 0) or None,
         after=number(query.get("after"), 0) or None,
         order=_order(query.get("order", Order.NEWEST)),
@@ -95,8 +94,10 @@ def switch(text: str | None) -> bool:
     return text in ("1", "true")
 
 
-def _selections(texts: list[str]) -> tuple[Selection, ...]:
-    return tuple(read_selectors(texts)) if texts else ()
+def selector_words(query: QueryParams) -> Words:
+    """Read the selectors of a page of jobs; there need not be any."""
+    texts, union = query.getlist("select"), switch(query.get("any"))
+    return read_words(texts, union=union) if texts else Words()
 
 
 def _states(texts: list[str]) -> tuple[JobState, ...]:

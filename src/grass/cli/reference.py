@@ -6,11 +6,11 @@
 import sys
 
 from grass.cli.main import COMMANDS, command
-from grass.cli.printing.help import SELECTORS, spelled
+from grass.cli.printing.help import RULE, SELECTORS, spelled
 
 _OPENING = f"""# Command line
 
-{SELECTORS}
+{SELECTORS} {RULE}
 
 What was asked for goes to stdout, everything else to stderr. `--json` prints one JSON
 document; on `enqueue` and `create-queue`, where `--json` is an old name for `--require`

@@ -10,7 +10,7 @@ import os
 import time
 
 from grass.client.cluster_client import ClusterClient
-from grass.client.json_codec import query, quoted
+from grass.client.json_codec import filter_fields, query, quoted, selecting
 from grass.config import caller_directory, caller_umask, user_environment
 from grass.errors import CommitInDoubt, NoDaemon, StorageError
 
@@ -124,8 +124,11 @@ class Client(ClusterClient):
         Running ones are first, then the next ones, then those that ended last;
         `wanted` is as in `jobs`.
         """
-        asked = {**wanted, "limit": limit, "members": 1 if members else None}
-        asked["state"] = asked.pop("states", None)
+        asked = {
+            **filter_fields(wanted),
+            "limit": limit,
+            "members": 1 if members else None,
+        }
         asked["usage"] = 1 if asked.pop("usage", None) else None
         return self.read("/jobs" + query(order="display", **asked))
 
@@ -144,7 +147,7 @@ class Client(ClusterClient):
         """Read jobs, a page at a time, the oldest first unless `newest_first`."""
         wanted: dict[str, object] = {"state": list(states), "queue": queue}
         wanted |= {"project": project, "name": name, "owner": owner}
-        wanted |= {"select": list(select), "usage": 1 if usage else None}
+        wanted |= {**selecting(select), "usage": 1 if usage else None}
         wanted["order"] = "newest" if newest_first else "oldest"
         cursor = "before" if newest_first else "after"
         return self.pages("/jobs", "jobs", cursor, wanted)
@@ -156,8 +159,12 @@ class Client(ClusterClient):
 
         `wanted` is as in `jobs`.
         """
-        asked = {**wanted, "format": form, "columns": columns, "usage": None}
-        asked["state"] = asked.pop("states", None)
+        asked = {
+            **filter_fields(wanted),
+            "format": form,
+            "columns": columns,
+            "usage": None,
+        }
         path = "/jobs/export" + query(**asked)
         return self.repeat(lambda: self.stream(path))[1]
 
@@ -311,20 +318,16 @@ class Client(ClusterClient):
 
         return follow(self, topics, after)
 
-    def select(self, select: Sequence[str], *, dependents: bool = False) -> Document:
-        """Return the jobs that selectors mean now: `jobs` and their `count`.
+    def select(self, select: Sequence[str], **more: object) -> Document:
+        """Return the jobs that selectors mean now: `jobs`, `count` and `running`.
 
-        With `dependents`, also those that were cancelled because of these jobs.
+        `states` leaves out others; `dependents` adds jobs cancelled because of these.
         """
-        body: Document = {"select": list(select)}
-        if dependents:
-            body["dependents"] = True
-        return self.idempotent("POST", "/jobs/select", body)
+        return self.idempotent("POST", "/jobs/select", {**selecting(select), **more})
 
     def estimate(self, select: Sequence[str]) -> Document:
         """Return when the selected jobs may have ended: `ends_at` and `runs`."""
-        body = {"select": list(select)}
-        return self.idempotent("POST", "/jobs/estimate", body)
+        return self.idempotent("POST", "/jobs/estimate", selecting(select))
 
     def cancel(
         self, select: Sequence[str], *, grace_s: float | None = None, signal: int = 15
@@ -392,4 +395,4 @@ class Client(ClusterClient):
         return wait_for_all(self, timeout_s)
 
     def _verb(self, verb: str, select: Sequence[str], **more: object) -> Document:
-        return self.write("POST", f"/jobs/{verb}", {"select": list(select), **more})
+        return self.write("POST", f"/jobs/{verb}", {**selecting(select), **more})

@@ -14,7 +14,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     Document = dict[str, Any]
@@ -59,12 +59,29 @@ def quoted(text: str) -> str:
 
 
 def query(**fields: object) -> str:
-    """Write a query string; None is left out, a list is repeated."""
+    """Write a query string; None is left out, True is 1, a list is repeated."""
     pairs = []
     for name, value in fields.items():
         values = value if isinstance(value, (list, tuple)) else [value]
-        pairs += [f"{name}={quoted(str(one))}" for one in values if one is not None]
+        texts = ("1" if one is True else str(one) for one in values if one is not None)
+        pairs += [f"{name}={quoted(text)}" for text in texts]
     return "?" + "&".join(pairs) if pairs else ""
+
+
+class AnyOf(list[str]):
+    """Selectors of which a job matches any; in a plain list, different kinds narrow."""
+
+
+def selecting(select: Sequence[str]) -> Document:
+    """Return the fields of a request that select jobs."""
+    fields: Document = {"select": list(select)}
+    return {**fields, "any": True} if isinstance(select, AnyOf) else fields
+
+
+def filter_fields(wanted: Mapping[str, Any]) -> Document:
+    """Return the fields of a query for the keywords of `Client.jobs`."""
+    fields = {**wanted, **selecting(wanted.get("select", ()))}
+    return {**fields, "state": fields.pop("states", None)}
 
 
 class _Rules:

@@ -16,7 +16,7 @@ from _thread import allocate_lock
 
 from grass.client.connection import Broken
 from grass.client.id_ranges import as_ranges
-from grass.client.json_codec import decoded, query
+from grass.client.json_codec import decoded, query, selecting
 from grass.client.threads import call_within
 from grass.errors import TimedOut, Unreachable
 
@@ -285,8 +285,9 @@ def _jobs(client: Client, select: Sequence[str], limit: TimeLimit) -> list[Docum
         # After a restart `all` or `last` may mean other jobs; ids do not.
         select = as_ranges(client.select(select)["jobs"])
     jobs: list[Document] = []
-    body: Document = {"select": list(select)}
-    return limit.ask(client, "/jobs/wait", body)["jobs"] if select else jobs
+    return (
+        limit.ask(client, "/jobs/wait", selecting(select))["jobs"] if select else jobs
+    )
 
 
 def _count_states(jobs: list[Document]) -> dict[str, int]:

@@ -20,10 +20,11 @@ def json_bytes(value: object) -> bytes:
 
 
 class SelectedReply(msgspec.Struct):
-    """The jobs that match selectors now."""
+    """The jobs that match selectors now, and how many of them run."""
 
     jobs: list[int]
     count: int
+    running: int
 
 
 class EstimateReply(msgspec.Struct):

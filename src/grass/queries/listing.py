@@ -190,7 +190,7 @@ class _Reading:
 
     def _first(self, state: JobState, most: int) -> list[JobDetails]:
         """Return the jobs of a state that start next, an array as one row."""
-        if self._rows.members and self._wanted.by_id:
+        if self._rows.members and self._wanted.selection.by_id:
             return self._page((state,), Order.NEXT, most)
         return self._merged((state,), Order.NEXT, most)
 
@@ -235,9 +235,11 @@ class _Reading:
 
 def _may_be_queued(wanted: JobFilter) -> bool:
     """Tell whether a filter may match jobs that are queued as people see it."""
-    asked = {one.state for one in wanted.selections}
-    chosen = not asked or None in asked or JobState.QUEUED in asked
-    return chosen and (not wanted.states or JobState.QUEUED in wanted.states)
+    may_be = all(
+        any(one.state in {None, JobState.QUEUED} for one in group)
+        for group in wanted.selection.groups
+    )
+    return may_be and (not wanted.states or JobState.QUEUED in wanted.states)
 
 
 def _move_to_queued(counts: Counts) -> None:

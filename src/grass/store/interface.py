@@ -133,20 +133,13 @@ class JobFilter(msgspec.Struct, frozen=True):
     project: str | None = None
     name: str | None = None
     owner: str | None = None
-    selections: tuple[Selection, ...] = ()
-    """Only jobs that one of these means."""
+    selection: Selection = Selection()
     before: int | None = None
     """Only ids below this one: where the page before ended."""
     after: int | None = None
     order: Order = Order.NEWEST
     array: int | None = None
     """Only members of this array; 0: only jobs of no array."""
-
-    @property
-    def by_id(self) -> bool:
-        """Whether jobs are named by their ids, and by nothing else."""
-        chosen = self.selections
-        return bool(chosen) and all(one.ids is not None or one.last for one in chosen)
 
 
 class JobDetails(msgspec.Struct):
@@ -296,8 +289,8 @@ class Store(Protocol):
     def outcomes(self, ids: list[int]) -> list[Job]:
         """Read these jobs, those that exist, without spec and attempts."""
 
-    def select(self, selections: list[Selection]) -> list[int]:
-        """Give the ids of all jobs that any of the selections means."""
+    def select(self, selection: Selection) -> list[int]:
+        """Return the ids of all jobs of a selection, in order."""
 
     def dependents(self, ids: list[int]) -> list[int]:
         """Give the cancelled jobs that had waited for these, and theirs in turn.

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from grass.cli.parsing.options import Values
+from grass.cli.parsing.options import ANY, read
 from grass.cli.printing.show.show_options import ShowOptions
 from grass.client.json_codec import Document
 from grass.errors import GrassError
@@ -172,7 +172,7 @@ class Updates:
         if not self._select:
             return None
         self._listed_at = time.monotonic()
-        listed = ShowOptions(Values(), self._select).read(reader)
+        listed = ShowOptions(*read((ANY,), self._select)).read(reader)
         return {**listed, "jobs": list(listed["jobs"])}
 
     def _job_looked_at(self, reader: Reader) -> Document | None:

@@ -15,6 +15,7 @@ from grass.cli.parsing import job_options
 from grass.cli.parsing.enqueue_line import EnqueueLine, asked
 from grass.cli.parsing.job_options import check_paths, settings
 from grass.cli.parsing.options import BROKER
+from grass.client.json_codec import AnyOf
 from grass.errors import NoResult, NotFound, UsageError
 from grass.verbs.calling import Caller, in_coroutines
 from grass.verbs.job import Job
@@ -113,11 +114,15 @@ def enqueue_many(commands: Iterable[Command], **options: Unpack[JobOptions]) -> 
     return _added(added, options.get("broker"))
 
 
-def jobs(*selectors: int | str | Selected, broker: str | None = None) -> Jobs:
+def jobs(
+    *selectors: int | str | Selected, any: bool = False, broker: str | None = None
+) -> Jobs:
     """Find jobs by what the command line takes: `7`, `"3-9"`, `"@demo"`, `"last"`.
 
-    Several add up: `jobs("@demo", "state:failed")` are those of the project, and all
-    that have failed. `"all"` are those that are unfinished.
+    Selectors of one kind add up, those of different kinds narrow: `jobs("@demo",
+    "state:failed", "state:lost")` are those of the project that failed or got lost.
+    With `any` they are the jobs that any selector means. `"all"` are those that are
+    unfinished.
     """
     if not selectors:
         raise UsageError("no job was named", 'jobs("all") are all unfinished ones')
@@ -126,11 +131,14 @@ def jobs(*selectors: int | str | Selected, broker: str | None = None) -> Jobs:
         for one in selectors
         for text in (one.selectors if isinstance(one, Selected) else [str(one)])
     ]
-    if not wanted:
+    lists = [one for one in selectors if isinstance(one, Selected)]
+    if not wanted or (lists and not any and not list(filter(_names_ids, wanted))):
+        # A list without jobs leaves none over.
         return Jobs((), broker)
     with Caller(broker=broker) as client:
         try:
-            return Jobs(client.select(wanted)["jobs"], broker)
+            found = client.select(AnyOf(wanted) if any else wanted)
+            return Jobs(found["jobs"], broker)
         except NotFound:
             if len(wanted) == 1 and wanted[0].isdecimal():
                 _check_forgotten(client, int(wanted[0]))
@@ -142,6 +150,10 @@ map_async = in_coroutines(map)
 enqueue_array_async = in_coroutines(enqueue_array)
 enqueue_many_async = in_coroutines(enqueue_many)
 jobs_async = in_coroutines(jobs)
+
+
+def _names_ids(selector: str) -> bool:
+    return selector[:1].isdecimal()
 
 
 def _check_forgotten(client: Caller, job: int) -> None:

@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from grass.api.access.viewers import presenter, viewer
 from grass.api.context import context_of
-from grass.api.payloads import job_filter, sorting
+from grass.api.payloads import job_filter, selector_words, sorting
 from grass.errors import UsageError
 from grass.queries import job_export
 from grass.queries.job_export import CSV, JSON
@@ -28,7 +28,7 @@ async def export(request: Request) -> Response:
         raise UsageError(f"`{form}` is not a format", "use csv or json")
     columns = job_export.columns_from(query.get("columns"))
     wanted, order = job_filter(query), sorting(query)
-    await check_known(context_of(request).broker, query.getlist("select"))
+    await check_known(context_of(request).broker, selector_words(query))
     pages = _pages(request, wanted, order or Sorting(SortKey.ID), form, columns)
     headers = {
         "Cache-Control": "no-store",
@@ -45,7 +45,7 @@ async def _pages(
     columns: tuple[str, ...],
 ) -> AsyncIterator[bytes]:
     broker, who = context_of(request).broker, viewer(request)
-    read = reading(broker, wanted.selections)
+    read = reading(broker, wanted.selection)
     yield job_export.head(form, columns)
     first = True
     while True:

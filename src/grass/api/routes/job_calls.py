@@ -31,7 +31,7 @@ from grass.model.resources import split_auto
 from grass.settings import Settings
 
 MOST_JOBS = 100_000
-_OF_THE_CALL = ("select", "hold", "first", "before")
+_OF_THE_CALL = ("select", "any", "hold", "first", "before")
 """Fields of a body that changes jobs which are not about one of them."""
 _DEFAULT_WHERE_EMPTY = ("queue", "project")
 _OF_AN_ARRAY = {

@@ -20,6 +20,7 @@ from grass.api.payloads import (
     cursor_of,
     job_filter,
     number,
+    selector_words,
     sorting,
     switch,
 )
@@ -63,6 +64,7 @@ from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
+from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.signals import check_sendable, signal_number
 from grass.queries.documents import (
     EndsReply,
@@ -73,9 +75,10 @@ from grass.queries.documents import (
 )
 from grass.queries.explanations import end_estimate, explanation
 from grass.queries.job_documents import outcome_document
-from grass.queries.listing import RECENT_SHOWN, RowLimits, listing
+from grass.queries.listing import RECENT_SHOWN, RowLimits, is_ahead, listing
 from grass.queries.selection import (
     check_known,
+    in_states,
     job_of,
     reading,
     select,
@@ -174,8 +177,8 @@ async def page(request: Request) -> JsonObject:
 async def _newest(request: Request, wanted: JobFilter, limit: int) -> JsonObject:
     query = request.query_params
     if wanted.before is None and wanted.after is None:
-        await check_known(context_of(request).broker, query.getlist("select"))
-    read = reading(context_of(request).broker, wanted.selections)
+        await check_known(context_of(request).broker, selector_words(query))
+    read = reading(context_of(request).broker, wanted.selection)
     found = await read(lambda db: db.jobs(wanted, limit + 1))
     usage = switch(query.get("usage"))
     shown = await presenter(request).jobs(viewer(request), found[:limit], usage=usage)
@@ -189,8 +192,8 @@ async def _sorted(
     """Read a page in the order of a column, and how many jobs match in all."""
     query, broker = request.query_params, context_of(request).broker
     if order.place is None:
-        await check_known(broker, query.getlist("select"))
-    read = reading(broker, wanted.selections)
+        await check_known(broker, selector_words(query))
+    read = reading(broker, wanted.selection)
     found = await read(lambda db: db.sorted_jobs(wanted, order, limit))
     usage = switch(query.get("usage"))
     shown = await presenter(request).jobs(viewer(request), found.jobs, usage=usage)
@@ -199,11 +202,11 @@ async def _sorted(
 
 async def _view(request: Request, limit: int) -> JsonObject:
     query, broker = request.query_params, context_of(request).broker
-    await check_known(broker, query.getlist("select"))
+    await check_known(broker, selector_words(query))
     wanted = job_filter(query)
-    members = wanted.by_id or switch(query.get("members"))
+    members = wanted.selection.by_id or switch(query.get("members"))
     rows = RowLimits(limit, limit, min(RECENT_SHOWN, limit // 2), members, in_all=limit)
-    read = reading(broker, wanted.selections)
+    read = reading(broker, wanted.selection)
     found = await read(lambda db: listing(db, wanted, rows))
     usage = switch(query.get("usage"))
     shown = await presenter(request).listing(viewer(request), found, usage=usage)
@@ -228,7 +231,7 @@ async def explain(request: Request) -> ExplainReply:
 async def wait(request: Request, body: WaitBody) -> JsonObject:
     """Answer when all selected jobs have ended."""
     broker = context_of(request).broker
-    ids = await select(context_of(request).broker, body.select)
+    ids = await select(broker, body.select, union=body.any)
     if any(broker.unfinished(job) for job in ids):
         waiting = asyncio.wait_for(broker.ended(ids), body.timeout_s)
         try:
@@ -274,16 +277,28 @@ def _unfinished(broker: Broker, up_to: int) -> int:
 async def selected(request: Request, body: SelectedBody) -> SelectedReply:
     """Return the jobs that selectors mean now; nothing is changed."""
     broker = context_of(request).broker
-    ids = await select(broker, body.select)
+    ids = await select(broker, body.select, union=body.any)
     if body.dependents:
         ids = await with_dependents(broker, ids)
-    return SelectedReply(ids, len(ids))
+    if body.states:
+        ids = await in_states(broker, ids, body.states)
+    return SelectedReply(ids, len(ids), _count_running(broker, ids))
+
+
+def _count_running(broker: Broker, ids: list[int]) -> int:
+    """Count the jobs that run; those that were only sent ahead do not."""
+    jobs, attempts = broker.state.jobs, broker.state.attempts
+    running = (
+        jobs[one] for one in ids if one in jobs and jobs[one].state is JobState.RUNNING
+    )
+    return sum(not is_ahead(job, attempts.get(job.id)) for job in running)
 
 
 async def estimate(request: Request, body: SelectBody) -> EstimateReply:
     """Tell when selected jobs may have ended, as far as earlier runs tell."""
     broker = context_of(request).broker
-    return await end_estimate(broker, await select(broker, body.select))
+    ids = await select(broker, body.select, union=body.any)
+    return await end_estimate(broker, ids)
 
 
 async def cancel(request: Request, body: CancelBody) -> Done:
@@ -291,7 +306,7 @@ async def cancel(request: Request, body: CancelBody) -> Done:
     who, number = actor(request), signal_number(str(body.signal))
     return await _do_to(
         request,
-        body.select,
+        body,
         lambda ids: Cancel(who, ids, body.grace_s, number),
     )
 
@@ -299,38 +314,38 @@ async def cancel(request: Request, body: CancelBody) -> Done:
 async def hold(request: Request, body: SelectBody) -> Done:
     """Keep jobs from starting until they are released."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: HoldJobs(who, ids))
+    return await _do_to(request, body, lambda ids: HoldJobs(who, ids))
 
 
 async def release(request: Request, body: SelectBody) -> Done:
     """Let held jobs start when their turn comes."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: ReleaseJobs(who, ids))
+    return await _do_to(request, body, lambda ids: ReleaseJobs(who, ids))
 
 
 async def suspend(request: Request, body: SelectBody) -> Done:
     """Stop running jobs where they are; their units stay held."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: SuspendJobs(who, ids))
+    return await _do_to(request, body, lambda ids: SuspendJobs(who, ids))
 
 
 async def go_on(request: Request, body: SelectBody) -> Done:
     """Let suspended jobs go on."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: ContinueJobs(who, ids))
+    return await _do_to(request, body, lambda ids: ContinueJobs(who, ids))
 
 
 async def signal(request: Request, body: SignalBody) -> Done:
     """Send one signal to every process of running jobs."""
     who, number = actor(request), check_sendable(body.signal)
-    return await _do_to(request, body.select, lambda ids: SignalJobs(who, ids, number))
+    return await _do_to(request, body, lambda ids: SignalJobs(who, ids, number))
 
 
 async def rerun(request: Request, body: RerunBody) -> Done:
     """Give ended jobs a new attempt; older attempts and their output are kept."""
     who, state = actor(request), context_of(request).broker.state
     return await _do_to(
-        request, body.select, lambda ids: rerun_call(body, who, ids, state.last_job)
+        request, body, lambda ids: rerun_call(body, who, ids, state.last_job)
     )
 
 
@@ -342,11 +357,12 @@ async def edit(request: Request, body: EditBody) -> Done:
         require(request, Right.OPERATE)
     after = None
     if body.after:
-        after = AfterSelectors(broker, set(await select(broker, body.select)))
+        ids = await select(broker, body.select, union=body.any)
+        after = AfterSelectors(broker, set(ids))
         body.after = await after.resolved(body.after)
     done = await _do_to(
         request,
-        body.select,
+        body,
         lambda ids: edit_call(body, who, ids, broker.state.last_job),
     )
     notes = [] if after is None else after.notes
@@ -354,10 +370,14 @@ async def edit(request: Request, body: EditBody) -> Done:
 
 
 async def _do_to(
-    request: Request, texts: list[str], call_for: Callable[[list[int]], Call[Done]]
+    request: Request,
+    body: SelectBody | EditBody | RerunBody,
+    call_for: Callable[[list[int]], Call[Done]],
 ) -> Done:
     """Make a call about the selected jobs that the caller may change."""
-    ids, left = await own_jobs(request, await select(context_of(request).broker, texts))
+    broker = context_of(request).broker
+    ids = await select(broker, body.select, union=body.any)
+    ids, left = await own_jobs(request, ids)
     call = call_for(ids)
     if not ids:
         return Done(changed=False)

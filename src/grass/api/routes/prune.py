@@ -26,7 +26,8 @@ async def prune(request: Request, body: PruneBody) -> PrunedReply:
 async def remove(request: Request, body: SelectBody) -> PrunedReply:
     """Forget these ended jobs, with their output."""
     broker, who = context_of(request).broker, actor(request)
-    ids, warnings = await own_jobs(request, await select(broker, body.select))
+    ids = await select(broker, body.select, union=body.any)
+    ids, warnings = await own_jobs(request, ids)
     unfinished = [job for job in ids if job in broker.state.jobs]
     if unfinished == ids and ids:
         raise _not_ended(unfinished)

@@ -21,6 +21,7 @@ from grass.model.field_readers import (
     WrittenAmounts,
     request_forms,
 )
+from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import (
     EDITABLE,
     JOB_READERS,
@@ -56,6 +57,7 @@ OF_A_GUEST = (
 """What a guest may give of itself: the rest is about a command."""
 Fields = Iterable[tuple[str, Any, Any]]
 _SELECT = ("select", list[str], msgspec.NODEFAULT)
+_ANY = ("any", bool, False)
 
 
 def _struct(*fields: Fields) -> type[msgspec.Struct]:
@@ -69,10 +71,12 @@ def _changes(names: Iterable[str]) -> Fields:
 
 _NewJob = _struct((name, _FORMS[name] | None, None) for name in _OF_A_NEW_JOB)
 _Edit = _struct(
-    [_SELECT, ("first", bool, False), ("before", int | None, None)],
+    [_SELECT, _ANY, ("first", bool, False), ("before", int | None, None)],
     _changes(("command", *EDITABLE)),
 )
-_Rerun = _struct([_SELECT, ("hold", bool, False)], _changes(("command", *RERUNNABLE)))
+_Rerun = _struct(
+    [_SELECT, _ANY, ("hold", bool, False)], _changes(("command", *RERUNNABLE))
+)
 _Guest = _struct(
     [
         ("ticks", Number, msgspec.NODEFAULT),
@@ -114,30 +118,32 @@ class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Jobs by selectors."""
+    """Jobs by selectors, whose kinds narrow; with `any` a job matches one of them."""
 
     select: list[str]
+    any: bool = False
 
 
-class SelectedBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which jobs to tell; `dependents` adds those cancelled because of these."""
+class SelectedBody(SelectBody):
+    """Which jobs to return, of those in some states alone if these are given.
 
-    select: list[str]
+    `dependents` adds those cancelled because of these.
+    """
+
+    states: list[JobState] = []
     dependents: bool = False
 
 
-class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
+class CancelBody(SelectBody):
     """Jobs to end."""
 
-    select: list[str]
     grace_s: Seconds | None = None
     signal: int = 15
 
 
-class SignalBody(msgspec.Struct, forbid_unknown_fields=True):
+class SignalBody(SelectBody, kw_only=True):
     """Running jobs, and the signal for their processes."""
 
-    select: list[str]
     signal: int
 
 
@@ -225,10 +231,9 @@ class GiveBackBody(msgspec.Struct, forbid_unknown_fields=True):
     pid: Pid | None = None
 
 
-class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
+class WaitBody(SelectBody):
     """Jobs to wait for; without a timeout as long as it takes."""
 
-    select: list[str]
     timeout_s: Seconds | None = None
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from _thread import allocate_lock  # `threading` costs an import
 
-from grass.cli.parsing.options import BROKER, Command, Option, names_one, read
+from grass.cli.parsing.options import (
+    ANY,
+    BROKER,
+    Command,
+    Option,
+    chosen,
+    names_one,
+    read,
+)
 from grass.cli.printing.prefixed_output import JsonLines, Plain, Prefixed, prefix
 from grass.cli.printing.streams import counted, warn
 from grass.client.client import Client
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     OutputWriter = Plain | Prefixed | JsonLines
 
 OPTIONS = (
+    ANY,
     Option("-f, --follow", about="go on until the jobs have ended"),
     Option("--tail", "N", "begin N lines from the end"),
     Option("--lines", "A-B", "only these lines, the first is 1; `A-` is up to the end"),
@@ -46,7 +55,7 @@ def run(words: list[str]) -> int:
         client.outage.tell = warn
         if names_one(select):
             return _one(client, values, select[0])
-        jobs: list[int] = client.select(select)["jobs"]
+        jobs: list[int] = client.select(chosen(values, select))["jobs"]
         if not jobs:
             raise NotFound("no such job", "`grass show --all` lists all")
         writers = _writers(values, jobs)

@@ -7,7 +7,7 @@ from grass.cli.commands.edit import edited, read_words
 from grass.cli.commands.verb_command import JobVerb, choose, compact, report
 from grass.cli.parsing.job_changes import CHANGES, changes
 from grass.cli.parsing.job_options import check_paths
-from grass.cli.parsing.options import Command, Option, Values
+from grass.cli.parsing.options import Command, Option, Values, chosen
 from grass.cli.printing.streams import counted, say, warn
 from grass.cli.printing.wording import ENDED_STATES
 from grass.client.client import Client
@@ -51,6 +51,7 @@ def _with_dependents(
     client: Client, values: Values, select: list[str], wanted: Document
 ) -> int:
     """Run jobs again, changed, and as they were those cancelled because of them."""
+    select = chosen(values, select)
     leaders = set(client.select(select)["jobs"])
     found = client.select(select, dependents=True)["jobs"]
     choice = choose(client, VERB, values, as_ranges(found))

@@ -114,7 +114,7 @@ COMMAND = Command(
         "Show workers (what is free of each unit, and whether it was found or "
         "declared), queues, and jobs: running ones, the next, and recent ones, or all. "
         "With a QUEUE, only that queue and its jobs. With one job's id, everything "
-        "about that job. With selectors, the jobs that one of them means; options "
+        "about that job. With selectors, the jobs that they mean together; options "
         "narrow that down. An array is one row, unless its ids or --members are given. "
         + columns.about_all()
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from grass.cli.parsing.options import BROKER, Command, Option, is_selector, read
+from grass.cli.parsing.options import ANY, BROKER, Command, Option, is_selector, read
 from grass.client.client import Client
 from grass.errors import GrassError, NotFound, UsageError
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from grass.tui.actions import Access
 
 OPTIONS = (
+    ANY,
     Option("--readonly", about="look only: nothing can be changed from this screen"),
     BROKER,
 )
@@ -42,6 +43,8 @@ def run(words: list[str]) -> int:
 
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)  # The terminal itself knows its size.
+    if values.has("any"):
+        select = [*ANY.names, *select]
     app = TopApp(connect, signs_of_terminal(), access, select)
     app.run()
     return app.return_code or 0
@@ -72,10 +75,10 @@ def _access(client: Client, *, readonly: bool) -> Access:
 
 
 COMMAND = Command(
-    usage="[--readonly] [--broker ADDRESS] [SELECTOR...]",
+    usage="[--any] [--readonly] [--broker ADDRESS] [SELECTOR...]",
     about=(
         "Show the GPUs, the jobs and the log of a job on the whole terminal, as they "
-        "are now; with selectors, the jobs that one of them means. Keys and mouse do "
+        "are now; with selectors, the jobs that they mean together. Keys and mouse do "
         "what the commands do: `?` lists them, `q` quits. "
         "What your role may not do is not offered. It needs the extra `tui`: "
         f"{INSTALL}."

@@ -10,10 +10,12 @@ from __future__ import annotations
 import sys
 
 from grass.cli.parsing.options import (
+    ANY,
     BROKER,
     JSON,
     Option,
     Values,
+    chosen,
     is_one,
     names_one,
     read,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 YES = Option("-y, --yes", about="do not ask, however many jobs there are")
 OPTIONS = (
+    ANY,
     YES,
     Option("--dry-run", about="only say which jobs it would be"),
     Option("-q, --quiet", about="print ids only"),
@@ -81,15 +84,18 @@ def choose(
         raise UsageError("no job was named", f"grass {verb.name} 7")
     if names_one(select) and not values.has("dry_run"):
         return ChosenJobs(select)
-    named: list[int] = client.select(select)["jobs"]
-    ids = _fitting(client, verb, named)
+    select = chosen(values, select)
+    found = client.select(select, states=verb.states)
+    ids: list[int] = found["jobs"]
     if values.has("dry_run"):
         _print_plan(verb, values, ids)
         return None
     if len(ids) > 1:
-        confirm(f"{verb.name} {counted(len(ids), 'job')}", values)
+        many = counted(len(ids), "job")
+        confirm(f"{verb.name} {many}, {_running(found)}", values)
     if all(map(is_one, select)):
         # Of jobs that are named one by one, the daemon explains each that is skipped.
+        named: list[int] = client.select(select)["jobs"]
         return ChosenJobs([str(id) for id in named], named)
     if not ids:
         report(verb, values, {"jobs": [], "warnings": [], "changed": False})
@@ -97,9 +103,19 @@ def choose(
     return ChosenJobs(as_ranges(ids), ids)
 
 
+def _running(found: Document) -> str:
+    """Write how many of several jobs run."""
+    running = found["running"]
+    if running == found["count"]:
+        return "all of them running"
+    return f"{running or 'none'} of them running"
+
+
 def confirm(what: str, values: Values) -> None:
-    """Ask on a terminal; elsewhere require `--yes`."""
+    """Ask on a terminal; elsewhere require `--yes`, and say what is done."""
     if values.has("yes"):
+        if not values.has("quiet"):
+            warn(f"will {what}")
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
@@ -146,12 +162,6 @@ def compact(ids: Iterable[int]) -> list[str]:
     return [
         f"{first}" if first == last else f"{first}-{last}" for first, last in runs(ids)
     ]
-
-
-def _fitting(client: Client, verb: JobVerb, ids: list[int]) -> list[int]:
-    """Return the jobs in states that a verb is for."""
-    fitting = set(client.select([f"state:{state}" for state in verb.states])["jobs"])
-    return [id for id in ids if id in fitting]
 
 
 def _print_plan(verb: JobVerb, values: Values, ids: list[int]) -> None:

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import time
 
-from grass.cli.parsing.options import BROKER, JSON, Command, Option, names_one, read
+from grass.cli.parsing.options import (
+    ANY,
+    BROKER,
+    JSON,
+    Command,
+    Option,
+    chosen,
+    names_one,
+    read,
+)
 from grass.cli.printing.quantities import brief
 from grass.cli.printing.streams import print_document, warn
 from grass.cli.printing.usage_text import in_short
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 OPTIONS = (
+    ANY,
     Option("--timeout", "TIME", "give up after this long: 90s, 10m, 2h"),
     Option("-q, --quiet", about="say nothing, neither meanwhile nor at the end"),
     BROKER,
@@ -47,6 +57,7 @@ def run(words: list[str]) -> int:
     values, select = read(OPTIONS, words)
     if not select:
         raise UsageError("no job was named", "grass wait 7, or grass wait all")
+    select = chosen(values, select)
     timeout = values.text("timeout")
     timeout_s = None if timeout is None else seconds(timeout)
     quiet, began = values.has("quiet"), time.monotonic()

@@ -9,6 +9,7 @@ because the next word may be something else.
 
 from __future__ import annotations
 
+from grass.client.json_codec import AnyOf
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -106,6 +107,8 @@ class Values:
 
 
 JSON = Option("--json", about="print one JSON document")
+ANY = Option("--any", about="the jobs that any of the selectors means: a union")
+"""An option of every command that takes several selectors."""
 BROKER = Option(
     "--broker",
     "ADDRESS",
@@ -180,6 +183,11 @@ def is_selector(word: str) -> bool:
     """Tell whether a word selects jobs; otherwise it may be a queue's name."""
     begins = word.startswith(("@", "name~", "state:", "queue:"))
     return begins or word in ("last", "all") or word[:1].isdecimal()
+
+
+def chosen(values: Values, select: list[str]) -> list[str]:
+    """Return selectors as a client takes them, with `--any` as their union."""
+    return AnyOf(select) if values.has("any") else select
 
 
 def is_one(word: str) -> bool:

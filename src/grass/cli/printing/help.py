@@ -17,6 +17,8 @@ SELECTORS = (
     "A JOB or SELECTOR is an id (7), a range (3-9), last, all (every unfinished job), "
     "@project, name~regex, state:failed or queue:q1."
 )
+RULE = "Words of one kind add up, words of different kinds narrow; --any: the union."
+"""How several selectors combine."""
 
 
 def of_all(commands: Mapping[str, str]) -> str:
@@ -34,6 +36,8 @@ def of_command(name: str, command: Command) -> str:
     lines += textwrap.wrap(command.about, WIDTH)
     if "JOB" in command.usage or "SELECTOR" in command.usage:
         lines += ["", *textwrap.wrap(SELECTORS, WIDTH)]
+    if "SELECTOR..." in command.usage:
+        lines += [RULE]
     shown = [option for option in command.options if not option.hidden]
     if shown:
         lines += ["", "options:"]

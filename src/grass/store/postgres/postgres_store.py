@@ -10,7 +10,7 @@ done; it fails, and the broker loads what there is. `load` waits for it first.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
@@ -42,10 +42,10 @@ from grass.store.postgres.failures import FAILURES, is_away, storage_error
 from grass.store.postgres.leading import Leading
 from grass.store.postgres.migrating import migrate, unlocked, usable_version
 from grass.store.postgres.sealing import BrokersKey
-from grass.store.sql import job_filters, loading
+from grass.store.sql import loading
 from grass.store.sql.dialect import Connection
 from grass.store.sql.job_counts import Arriving
-from grass.store.sql.sql_reads import PATTERN_S, SqlReads, took_too_long
+from grass.store.sql.sql_reads import ALL, PATTERN_S, SqlReads, took_too_long
 from grass.store.sql.writing import write
 
 T = TypeVar("T")
@@ -271,14 +271,12 @@ class PostgresStore(SqlReads):
         if self._alone is not None:
             self._alone.close()
 
-    def _read(
-        self, query: Callable[[Connection], T], selections: Sequence[Selection] = ()
-    ) -> T:
+    def _read(self, query: Callable[[Connection], T], selection: Selection = ALL) -> T:
         """Run a query; where it looks through names, for a limited time."""
         may_repeat = not getattr(self._local, "is_consistent", False)
         while True:
             try:
-                return self._run(query, selections)
+                return self._run(query, selection)
             except FAILURES as error:
                 if isinstance(error, psycopg.errors.QueryCanceled):
                     raise took_too_long() from None
@@ -289,11 +287,9 @@ class PostgresStore(SqlReads):
                     raise storage_error(error, self.address) from error
                 may_repeat = False
 
-    def _run(
-        self, query: Callable[[Connection], T], selections: Sequence[Selection]
-    ) -> T:
+    def _run(self, query: Callable[[Connection], T], selection: Selection) -> T:
         db = self._readers.of_thread()
-        if not job_filters.has_pattern(selections):
+        if not selection.has_pattern:
             return query(db)
         db.execute(f"SET statement_timeout TO {max(1, int(PATTERN_S * 1e3))}")
         try:

@@ -6,6 +6,8 @@ range of ids needs a look at the jobs themselves.
 
 import json
 
+from msgspec.structs import replace
+
 from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import ArrayTotals, JobFilter, Order
 from grass.store.sql import job_filters
@@ -14,7 +16,11 @@ from grass.store.sql.dialect import Connection, Dialect
 
 def counts(db: Connection, sql: Dialect, wanted: JobFilter) -> dict[JobState, int]:
     """Count the jobs that a filter matches by their state."""
-    name = "sum_counts" if job_filters.is_counted(wanted) else "count_jobs"
+    name = "sum_counts"
+    if not job_filters.is_counted(wanted):
+        name = "count_jobs"
+        selection = job_filters.smallest_first(db, sql, wanted.selection)
+        wanted = replace(wanted, selection=selection)
     where, values = job_filters.where(db, sql, wanted)
     found = db.execute(sql[name].format(where=where), values)
     return {JobState(state): count for state, count in found}

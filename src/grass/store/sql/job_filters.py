@@ -6,17 +6,18 @@ statistics SQLite may take another one, and sort all jobs that match for a short
 
 import json
 from collections.abc import Iterable, Iterator
+from math import inf
 
 from msgspec.structs import replace
 
 from grass.model.jobs.lifecycle import UNFINISHED, JobState
-from grass.model.selectors import Selection
+from grass.model.selectors import Kind, Selection, Selector
 from grass.store.interface import JobFilter, Order
 from grass.store.sql.dialect import Condition, Connection, Dialect
 
-_LAST = """SELECT k.id FROM jobs AS k WHERE NOT EXISTS (
-    SELECT 1 FROM arrivals AS a WHERE k.id BETWEEN a.first_job AND a.last_job
-) ORDER BY k.id DESC LIMIT 1"""
+_NEWEST = """j.id = (SELECT j.id FROM jobs AS j WHERE {where} AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) ORDER BY j.id DESC LIMIT 1)"""
 FEW_RANGES = 8
 """More ranges of ids than these are a table that is joined."""
 _OF_NONE = "j.array IS NULL"
@@ -26,13 +27,14 @@ WAITING = "j.state IN ('held', 'waiting', 'queued')"
 
 def counted(wanted: JobFilter) -> JobFilter:
     """Return what of a filter is known of counts; it may match more."""
-    known = all(map(_is_counted, wanted.selections))
+    groups = wanted.selection.groups
+    known = tuple(one for one in groups if all(map(_is_counted, one)))
     return JobFilter(
         wanted.states,
         wanted.queue,
         wanted.project,
         owner=wanted.owner,
-        selections=wanted.selections if known else (),
+        selection=Selection(known),
         order=Order.OLDEST,
     )
 
@@ -42,18 +44,36 @@ def is_counted(wanted: JobFilter) -> bool:
     return replace(wanted, order=Order.OLDEST) == counted(wanted)
 
 
-def _is_counted(one: Selection) -> bool:
-    return one.ids is None and not one.last and one.name is None
+def _is_counted(one: Selector) -> bool:
+    return one.kind in {Kind.STATE, Kind.PROJECT, Kind.QUEUE}
 
 
-def has_pattern(selections: Iterable[Selection]) -> bool:
-    """Tell whether names have to be looked through."""
-    return any(one.name is not None for one in selections)
+def smallest_first(db: Connection, sql: Dialect, selection: Selection) -> Selection:
+    """Put the group that the fewest jobs match first: its index is used."""
+    groups = selection.groups
+    if len(groups) > 1:
+        groups = tuple(sorted(groups, key=lambda one: _size(db, sql, one)))
+    return replace(selection, groups=groups)
+
+
+def _size(db: Connection, sql: Dialect, group: tuple[Selector, ...]) -> float:
+    """Return how many jobs a group matches at most; infinity: nothing counts them."""
+    ranges = [one.ids for one in group if one.ids is not None]
+    if len(ranges) == len(group):
+        return sum(last - first + 1 for first, last in _merged(ranges))
+    if not all(map(_is_counted, group)):
+        return inf
+    where, values = any_of(db, sql, group)
+    found = db.execute(sql["sum_counts"].format(where=where), values)
+    return float(sum(row[1] for row in found))
 
 
 def index(sql: Dialect, wanted: JobFilter) -> str:
     """Return which index a page is read by, as SQL."""
-    has_ids = any(one.ids is not None or one.last for one in wanted.selections)
+    selection = wanted.selection
+    has_ids = selection.newest or any(
+        one.kind in {Kind.IDS, Kind.LAST} for one in selection
+    )
     name = None
     if wanted.order is Order.FINISHED:
         name = None if has_ids else "jobs_finished"
@@ -76,34 +96,44 @@ def parts(wanted: JobFilter) -> Iterator[JobFilter]:
     """Take a filter apart, so that an index gives each part in its order.
 
     A page then costs what is on it. In one statement SQLite would sort all that match,
-    or look at all jobs for the few that do.
+    or look at all jobs for the few that do. Of a selection it is the first group.
     """
-    if wanted.order is Order.FINISHED:
+    if wanted.order is Order.FINISHED or wanted.selection.newest:
         yield wanted
         return
-    ids = tuple(one for one in wanted.selections if one.ids is not None)
-    others = (one for one in wanted.selections if one.ids is None)
-    chosen = [ids] if ids else []
-    chosen += [(each,) for one in others for each in _by_state(one)]
+    first, *others = wanted.selection.groups or ((),)
     for state in wanted.states or (None,):
-        for selections in chosen or [()]:
+        for some in _apart(first):
+            groups = tuple(filter(None, (some, *others)))
             states = () if state is None else (state,)
-            part = replace(wanted, states=states, selections=selections)
+            part = replace(wanted, states=states, selection=Selection(groups))
             if not _contradicts(part):
                 yield part
 
 
+def _apart(group: tuple[Selector, ...]) -> list[tuple[Selector, ...]]:
+    """Return ids together, and every other selector alone."""
+    ids = tuple(one for one in group if one.ids is not None)
+    others = (one for one in group if one.ids is None)
+    found = [ids] if ids else []
+    found += [(each,) for one in others for each in _by_state(one)]
+    return found or [()]
+
+
 def _contradicts(part: JobFilter) -> bool:
-    """Tell whether one part of a filter asks for two states."""
-    asked = {one.state for one in part.selections if one.state is not None}
-    alone = len(part.selections) == 1 and bool(part.states)
-    return alone and bool(asked) and not asked & set(part.states)
+    """Return whether no job can be in a state that all of a filter asks for."""
+    asked = set(part.states)
+    return bool(asked) and any(
+        asked.isdisjoint(one.state for each in group for one in _by_state(each))
+        for group in part.selection.groups
+        if all(one.kind is Kind.STATE for one in group)
+    )
 
 
-def _by_state(one: Selection) -> list[Selection]:
+def _by_state(one: Selector) -> list[Selector]:
     if not one.unfinished:
         return [one]
-    return [Selection(state=state) for state in sorted(UNFINISHED)]
+    return [Selector(state=state) for state in sorted(UNFINISHED)]
 
 
 def where(
@@ -137,8 +167,8 @@ def _conditions(
             yield condition, [value]
     if wanted.name is not None:
         yield sql.is_named(db, wanted.name)
-    if wanted.selections:
-        yield any_of(db, sql, wanted.selections)
+    if not wanted.selection.is_whole:
+        yield of_selection(db, sql, wanted.selection)
     if wanted.array is not None:
         yield ("j.array = ?", [wanted.array]) if wanted.array else (_OF_NONE, [])
     if finished:
@@ -147,22 +177,38 @@ def _conditions(
         yield WAITING, []
 
 
-def any_of(db: Connection, sql: Dialect, selections: Iterable[Selection]) -> Condition:
-    """Make one condition of many selectors; ids by the thousand are one list."""
+def of_selection(db: Connection, sql: Dialect, selection: Selection) -> Condition:
+    """Return a selection as a condition; its first group is looked up in an index."""
+    clauses, values = ["TRUE"], list[object]()
+    for place, group in enumerate(selection.groups):
+        clause, of_group = any_of(db, sql, group, sql.unindexed if place else "")
+        clauses.append(clause)
+        values += of_group
+    where = " AND ".join(clauses)
+    return _NEWEST.format(where=where) if selection.newest else where, values
+
+
+def any_of(
+    db: Connection, sql: Dialect, group: Iterable[Selector], hidden: str = ""
+) -> Condition:
+    """Make one condition of many selectors; ids by the thousand are one list.
+
+    `hidden` stands before columns that are not to be looked up in an index.
+    """
     clauses, values, ranges = list[str](), list[object](), list[tuple[int, int]]()
-    for selection in selections:
-        if selection.ids is not None:
-            ranges.append(selection.ids)
+    for selector in group:
+        if selector.ids is not None:
+            ranges.append(selector.ids)
             continue
-        clause, value = _clause(db, sql, selection)
+        clause, value = _clause(db, sql, selector, hidden)
         clauses.append(clause)
         values += value
     merged = _merged(ranges)
     if len(merged) > FEW_RANGES:
-        clauses.append(sql.in_ranges)
+        clauses.append(f"{hidden}{sql.in_ranges}")
         values.append(json.dumps(merged))
     else:
-        clauses += ["j.id BETWEEN ? AND ?"] * len(merged)
+        clauses += [f"{hidden}j.id BETWEEN ? AND ?"] * len(merged)
         values += [end for one in merged for end in one]
     return f"({' OR '.join(clauses) or 'FALSE'})", values
 
@@ -177,16 +223,15 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _clause(db: Connection, sql: Dialect, selection: Selection) -> Condition:
-    if selection.last:
-        return f"j.id = ({_LAST})", []
-    if selection.unfinished:
-        return f"j.state IN ({_quoted(sorted(UNFINISHED))})", []
-    for column in ("project", "state", "queue"):
-        value = getattr(selection, column)
-        if value is not None:
-            return f"j.{column} = ?", [str(value)]
-    return sql.has_name_like(db, selection.name or "")
+def _clause(db: Connection, sql: Dialect, selector: Selector, hidden: str) -> Condition:
+    if selector.last:
+        return _NEWEST.format(where="TRUE"), []
+    if selector.unfinished:
+        return f"{hidden}j.state IN ({_quoted(sorted(UNFINISHED))})", []
+    if selector.name is not None:
+        return sql.has_name_like(db, selector.name)
+    value = getattr(selector, selector.kind)
+    return f"{hidden}j.{selector.kind} = ?", [str(value)]
 
 
 def _quoted(states: object) -> str:

@@ -5,6 +5,8 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from grass.model.jobs.job import Job
 from grass.model.selectors import Selection
 from grass.store.changes import StoredEvent
@@ -37,7 +39,8 @@ def page(
 ) -> list[JobDetails]:
     """Read one page of jobs with their specs and attempts."""
     found: dict[int, Job] = {}
-    for part in job_filters.parts(wanted):
+    selection = job_filters.smallest_first(db, sql, wanted.selection)
+    for part in job_filters.parts(replace(wanted, selection=selection)):
         where, values = job_filters.where(db, sql, part)
         statement = sql["read_jobs"].format(
             index=job_filters.index(sql, part), where=where, order=_ORDERS[wanted.order]
@@ -67,9 +70,10 @@ def jobs_by_id(db: Connection, sql: Dialect, ids: list[int]) -> list[Job]:
     return list(rows.jobs_from(found))
 
 
-def select(db: Connection, sql: Dialect, selections: list[Selection]) -> list[int]:
-    """Return the ids of all jobs that any of the selections matches."""
-    where, values = job_filters.any_of(db, sql, selections)
+def select(db: Connection, sql: Dialect, selection: Selection) -> list[int]:
+    """Return the ids of all jobs of a selection, in order."""
+    ordered = job_filters.smallest_first(db, sql, selection)
+    where, values = job_filters.of_selection(db, sql, ordered)
     statement = sql["select_ids"].format(where=where)
     return [row[0] for row in db.execute(statement, values)]
 

@@ -41,9 +41,10 @@ def page(
     limit: int,
 ) -> SortedPage:
     """Read one page, and how many jobs match in all."""
-    wanted = replace(wanted, order=Order.OLDEST)
+    selection = job_filters.smallest_first(db, sql, wanted.selection)
+    wanted = replace(wanted, order=Order.OLDEST, selection=selection)
     every = sum(count_queries.counts(db, sql, JobFilter(order=Order.OLDEST)).values())
-    if job_filters.has_pattern(wanted.selections):
+    if selection.has_pattern:
         found = _looked_through(db, sql, wanted)
         totals = dict(Counter(map(JobState, found.values())))
         few = _is_few(totals, every, limit)

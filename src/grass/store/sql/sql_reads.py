@@ -1,7 +1,7 @@
 """Everything that is read of a store in a database that speaks SQL."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from grass.errors import TimedOut
@@ -30,6 +30,7 @@ from grass.store.sql.loading import read_envs, read_tokens
 
 T = TypeVar("T")
 
+ALL = Selection()
 PATTERN_S = 10.0
 """How long names may be looked through for a pattern."""
 
@@ -40,16 +41,14 @@ class SqlReads(ABC):
     _sql: Dialect
 
     @abstractmethod
-    def _read(
-        self, query: Callable[[Connection], T], selections: Sequence[Selection] = ()
-    ) -> T:
+    def _read(self, query: Callable[[Connection], T], selection: Selection = ALL) -> T:
         """Run a query; where it looks through names, for a limited time."""
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
         return self._read(
             lambda db: job_queries.page(db, self._sql, wanted, limit),
-            wanted.selections,
+            wanted.selection,
         )
 
     def sorted_jobs(
@@ -58,13 +57,13 @@ class SqlReads(ABC):
         """Read one page of jobs in any order."""
         return self._read(
             lambda db: sorted_pages.page(db, self._sql, wanted, sorting, limit),
-            wanted.selections,
+            wanted.selection,
         )
 
     def counts(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count the jobs that a filter matches by their state."""
         return self._read(
-            lambda db: count_queries.counts(db, self._sql, wanted), wanted.selections
+            lambda db: count_queries.counts(db, self._sql, wanted), wanted.selection
         )
 
     def queue_counts(self) -> dict[str, dict[JobState, int]]:
@@ -91,10 +90,10 @@ class SqlReads(ABC):
         """Read these jobs, those that exist, without spec and attempts."""
         return self._read(lambda db: job_queries.jobs_by_id(db, self._sql, ids))
 
-    def select(self, selections: list[Selection]) -> list[int]:
-        """Give the ids of all jobs that any of the selections means."""
+    def select(self, selection: Selection) -> list[int]:
+        """Return the ids of all jobs of a selection, in order."""
         return self._read(
-            lambda db: job_queries.select(db, self._sql, selections), selections
+            lambda db: job_queries.select(db, self._sql, selection), selection
         )
 
     def dependents(self, ids: list[int]) -> list[int]:

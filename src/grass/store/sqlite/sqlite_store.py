@@ -9,7 +9,7 @@ listing delays neither a commit nor what the broker looks up.
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -21,10 +21,10 @@ from grass.store.bodies import CorruptRow
 from grass.store.changes import Changes
 from grass.store.interface import Snapshot
 from grass.store.lone_broker import LoneBroker
-from grass.store.sql import job_filters, loading
+from grass.store.sql import loading
 from grass.store.sql.dialect import Connection
 from grass.store.sql.job_counts import Arriving
-from grass.store.sql.sql_reads import PATTERN_S, SqlReads, took_too_long
+from grass.store.sql.sql_reads import ALL, PATTERN_S, SqlReads, took_too_long
 from grass.store.sql.writing import write
 from grass.store.sqlite import vacuum
 from grass.store.sqlite.database_file import (
@@ -228,11 +228,11 @@ class SqliteStore(SqlReads, LoneBroker):
     def _read(
         self,
         query: Callable[[Connection], T],
-        selections: Sequence[Selection] = (),
+        selection: Selection = ALL,
     ) -> T:
         """Run a query; where it looks through names, for a limited time."""
         db = self._reader
-        limited = job_filters.has_pattern(selections)
+        limited = selection.has_pattern
         try:
             if limited:
                 limit_time(db, PATTERN_S)

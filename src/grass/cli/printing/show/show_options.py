@@ -1,14 +1,21 @@
 """The options of `show`: which jobs, in which order, in which columns.
 
-A word is a selector or a queue's name, never both. Several selectors mean the union, as
-with every verb; options narrow it.
+A word is a selector or a queue's name, never both. Selectors combine as with every
+verb; options narrow that down.
 """
 
 from __future__ import annotations
 
 from itertools import islice
 
-from grass.cli.parsing.options import Option, at_most, is_selector, names_one
+from grass.cli.parsing.options import (
+    ANY,
+    Option,
+    at_most,
+    chosen,
+    is_selector,
+    names_one,
+)
 from grass.cli.printing.show import columns
 from grass.errors import UsageError
 
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
 USUAL_LIMIT = 100
 
 FILTERS = (
+    ANY,
     Option("--queue", "QUEUE", "only jobs of this queue"),
     Option("--project", "NAME", "only jobs of this project"),
     Option("--state", "STATE", "only jobs in these states: failed,lost; repeatable"),
@@ -43,11 +51,15 @@ class ShowOptions:
     """Which jobs, in which order, in which columns."""
 
     def __init__(self, values: Values, words: Sequence[str]) -> None:
-        queues = [word for word in words if not is_selector(word)]
-        queues += values.all("queue")[-1:]
+        named = [word for word in words if not is_selector(word)]
+        queues = named + values.all("queue")[-1:]
         at_most(queues, 1)
+        select = [word for word in words if is_selector(word)]
+        if select and named:
+            # Beside selectors it is one of them: `last` is the newest of the queue.
+            select.append(f"queue:{queues.pop()}")
         self.queue = queues[0] if queues else None
-        self.select = [word for word in words if is_selector(word)]
+        self.select = chosen(values, select)
         self.states = [s for text in values.all("state") for s in text.split(",") if s]
         self.project = values.text("project")
         self.owner = values.text("owner")

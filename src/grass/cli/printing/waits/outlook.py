@@ -22,7 +22,7 @@ class Outlook:
 
     def __init__(self, client: Client, select: Sequence[str]) -> None:
         self._client = client
-        self._select = list(select)
+        self._select = select
         self._read_at = 0.0
         self._ran = False
         self._ends: datetime | None = None

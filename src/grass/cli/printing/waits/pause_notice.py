@@ -31,7 +31,7 @@ class PauseNotice:
 
     def __init__(self, client: Client, select: Sequence[str]) -> None:
         self._client = client
-        self._select = list(select)
+        self._select = select
         self._waiting = allocate_lock()
 
     def __enter__(self) -> Self:

@@ -66,7 +66,7 @@ class JobProgress:
 
     def __init__(self, client: Client, select: Sequence[str]) -> None:
         self._client = client
-        self._select = list(select)
+        self._select = select
         self._states: dict[int, str] = {}
         self._drawn = ""
         self._collector: EventCollector | None = None

@@ -191,3 +191,9 @@ function quote(word) {
 export function plural(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
+
+/** How many of some jobs run: `2 of them running`. @param {number} running @param {number} count */
+export function runningOf(running, count) {
+  if (running === count) return count === 1 ? "running" : "all of them running";
+  return running ? `${running.toLocaleString("en")} of them running` : "none of them running";
+}

@@ -63,7 +63,7 @@ export function ask(asked) {
   });
 }
 
-/** The place where questions are asked; the shell has one. */
+/** The place where questions are asked; the shell has one. A key pressed by mistake changes nothing. */
 export function Questions() {
   const asked = question.value;
   if (!asked) return null;
@@ -71,8 +71,8 @@ export function Questions() {
     <${Dialog} title=${asked.title} onClose=${() => asked.answer(false)}>
       <p>${asked.text}</p>
       <footer class="buttons">
-        <button type="button" onClick=${() => asked.answer(false)}>Keep</button>
-        <button type="button" class=${asked.danger ? "danger" : "primary"} autofocus
+        <button type="button" autofocus onClick=${() => asked.answer(false)}>Keep</button>
+        <button type="button" class=${asked.danger ? "danger" : "primary"}
           onClick=${() => asked.answer(true)}>${asked.confirm}</button>
       </footer>
     <//>

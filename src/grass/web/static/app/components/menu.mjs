@@ -6,6 +6,7 @@ import { ask } from "./dialog.mjs";
 import { Icon } from "./icon.mjs";
 import { complain, say } from "./toast.mjs";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.mjs";
+import { runningOf } from "../words.mjs";
 
 /** The height of the head of the page, under which nothing is seen. */
 const HEAD_PX = 48;
@@ -98,6 +99,16 @@ function fitsBelow(list) {
 }
 
 /**
+ * What is said of things beside how many they are: the name of one, how many jobs run.
+ * @param {import("../actions.mjs").Action} action @param {any[]} things
+ */
+function aboutThem(action, things) {
+  if (things.length === 1) return things[0].name ? ` · ${things[0].name}` : "";
+  const running = things.filter((thing) => thing.state === "running").length;
+  return action.target === "job" ? `, ${runningOf(running, things.length)}` : "";
+}
+
+/**
  * Do an action, after a question where it needs one, and say what came of it.
  * @param {import("../actions.mjs").Action} action
  * @param {any[]} things
@@ -109,7 +120,7 @@ export async function act(action, things, more) {
   if (action.asks) {
     const yes = await ask({
       title: `${action.label}?`,
-      text: about + (meant[0]?.name && meant.length === 1 ? ` · ${meant[0].name}` : ""),
+      text: about + aboutThem(action, meant),
       confirm: `${action.label} ${about}`,
       danger: Boolean(action.danger),
     });

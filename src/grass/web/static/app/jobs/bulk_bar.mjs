@@ -9,7 +9,8 @@ import { act, Menu } from "../components/menu.mjs";
 import { complain, say } from "../components/toast.mjs";
 import { session } from "../state.mjs";
 import { html } from "../ui.mjs";
-import { plural } from "../words.mjs";
+import { plural, runningOf } from "../words.mjs";
+import { rangesOf } from "./filter_words.mjs";
 
 /**
  * @typedef {import("../documents.mjs").Job} Job
@@ -51,43 +52,45 @@ function chosenItems(jobs) {
 }
 
 /**
- * How many of the jobs that match an action is for, as far as their states tell.
+ * The states of jobs that an action is for.
  * @param {Action} action @param {Record<string, number>} totals
  */
-function countFor(action, totals) {
+function statesFor(action, totals) {
   const owner = session.value?.actor;
-  return Object.entries(totals).reduce((sum, [state, count]) => {
-    const fits = [[], ["suspended"]].some((flags) => offered(action, { state, flags, owner }));
-    return sum + (fits ? count : 0);
-  }, 0);
+  return Object.keys(totals).filter((state) => [[], ["suspended"]].some((flags) => offered(action, { state, flags, owner })));
 }
 
 /** @param {string[]} words @param {Record<string, number>} totals @returns {Item[]} */
 function matchingItems(words, totals) {
-  const all = Object.values(totals).reduce((sum, count) => sum + count, 0);
+  const all = Object.keys(totals).filter((state) => totals[state]);
   return ACTIONS.filter((one) => one.target === "job" && !one.form).flatMap((action) => {
-    const count = countFor(action, totals);
+    const states = statesFor(action, totals).filter((state) => totals[state]);
     // An edit is refused as a whole if one of the jobs has started.
-    if (!count || (action.command === "edit" && count < all)) return [];
-    const run = () => void actOnMatching(action, words, count);
+    if (!states.length || (action.command === "edit" && states.length < all.length)) return [];
+    const run = () => void actOnMatching(action, words, states);
     return [{ label: action.label, key: action.key, danger: action.danger, run }];
   });
 }
 
-/** @param {Action} action @param {string[]} words @param {number} count */
-async function actOnMatching(action, words, count) {
-  // The states do not tell which of the jobs are one's own.
-  const about = `${session.value?.rights.includes(action.right) ? "" : "up to "}${plural(count, "job")}`;
-  const yes = await ask({
-    title: `${action.label}?`,
-    text: `${about} that ${words.join(" ")} means, also those that are not on this page`,
-    confirm: `${action.label} ${about}`,
-    danger: Boolean(action.danger),
-  });
-  if (!yes) return;
-  const [method, path] = action.endpoint.split(" ");
+/**
+ * Do an action to exactly the jobs that were counted, whatever the words mean by then.
+ * @param {Action} action @param {string[]} words @param {string[]} states
+ */
+async function actOnMatching(action, words, states) {
   try {
-    const reply = await call(method, path, { ...action.body([]), select: words });
+    const { jobs, count, running } = await call("POST", "/jobs/select", { select: words, states });
+    // The states do not tell which of the jobs are one's own.
+    const about = `${session.value?.rights.includes(action.right) ? "" : "up to "}${plural(count, "job")}`;
+    if (!count) return void say(`nothing to ${action.command}`);
+    const yes = await ask({
+      title: `${action.label}?`,
+      text: `${about}, ${runningOf(running, count)}. All that match ${words.join(" ")} count, also those that are not on this page.`,
+      confirm: `${action.label} ${about}`,
+      danger: Boolean(action.danger),
+    });
+    if (!yes) return;
+    const [method, path] = action.endpoint.split(" ");
+    const reply = await call(method, path, { ...action.body([]), select: rangesOf(jobs) });
     const [first = ""] = reply.warnings ?? [];
     say(`${plural(reply.jobs?.length ?? count, "job")} ${action.past}`, first);
   } catch (error) {

@@ -1,5 +1,5 @@
-// The words that a filter is made of: the selectors of the command line. Jobs that any of
-// the words means are shown.
+// The words that a filter is made of: the selectors of the command line. Words of one kind
+// add up, words of different kinds narrow.
 
 import { ENDED, UNFINISHED } from "../words.mjs";
 
@@ -39,7 +39,14 @@ export function isWhole(word) {
  * @param {Job} job
  */
 export function mayMean(words, job) {
-  return words.length === 0 || words.some((word) => means(word, job));
+  const kinds = new Set(words.map(kindOf));
+  return [...kinds].every((kind) => words.some((word) => kindOf(word) === kind && means(word, job)));
+}
+
+/** @param {string} word */
+function kindOf(word) {
+  if (/^\d/.test(word)) return "ids";
+  return word === "all" ? "state:" : (/^(@|name~|state:|queue:)/.exec(word)?.[0] ?? word);
 }
 
 /** @param {string} word @param {Job} job */
@@ -50,6 +57,16 @@ function means(word, job) {
   if (word.startsWith("queue:")) return job.queue === word.slice(6);
   // A job that is in another state now may have been in this one before.
   return true;
+}
+
+/**
+ * Jobs by the fewest words: `3-9`, `12-12`.
+ * @param {number[]} ids in order
+ */
+export function rangesOf(ids) {
+  const ends = ids.filter((id, place) => ids[place + 1] !== id + 1);
+  const begins = ids.filter((id, place) => ids[place - 1] !== id - 1);
+  return begins.map((begin, place) => `${begin}-${ends[place]}`);
 }
 
 /**

@@ -121,7 +121,7 @@ function NoJobs({ words, onClear }) {
   if (words.length === 0) {
     return html`<${Empty} title="No jobs yet" text="Type this in a shell, and it shows here at once." commands=${["grass enqueue -g 1 python train.py"]} link="/new" linkText="or enqueue one here" />`;
   }
-  return html`<${Empty} title=${`0 of ${plural(all, "job")}`} text=${`No job is ${words.join(" or ")}.`}>
+  return html`<${Empty} title=${`0 of ${plural(all, "job")}`} text=${`No job matches ${words.join(" ")}.`}>
     <button type="button" onClick=${onClear}>Clear the filter</button>
   <//>`;
 }
