@@ -92,3 +92,69 @@ def test_a_closed_stdout_is_no_disaster(shared: GrassHome, words: str) -> None:
     assert "Traceback" not in ran.stderr
     assert ran.stderr.count("\n") <= 1
     assert "Traceback" not in shared.log()
+
+
+@pytest.fixture
+def grid(home: GrassHome) -> GrassHome:
+    """Jobs 1-2 of the project have succeeded, 3 has failed, 4 waits; 5 is another's."""
+    for line in ("true", "true", "false"):
+        home.enqueue("--project", "grid", "--name", "a", "--", line)
+    home.wait(1, 2, 3)
+    home.enqueue("--project", "grid", "--name", "b", "--hold", "--", "true")
+    home.wait(home.enqueue("--project", "other", "--name", "b", "--", "false"))
+    return home
+
+
+def test_words_of_different_kinds_narrow_in_every_verb(grid: GrassHome) -> None:
+    def planned(*words: str) -> list[int]:
+        return [int(one) for one in grid.ok(*words, "--dry-run", "-q").split()]
+
+    assert planned("rerun", "@grid", "state:failed") == [3]
+    assert planned("rerun", "--any", "@grid", "state:failed") == [1, 2, 3, 5]
+    assert planned("rerun", "@grid", "@other", "state:failed", "state:lost") == [3, 5]
+    assert planned("remove", "name~^b", "all") == []
+    assert planned("remove", "name~^b", "all", "state:failed") == [5]
+    assert planned("cancel", "name~^b", "queue:default") == [4]
+    assert planned("release", "1-9", "@grid") == [4]
+    assert planned("remove", "@grid", "state:succeeded", "last") == [2]
+    shown = grid.ok("show", "@grid", "state:failed", "state:succeeded", "-q")
+    assert sorted(shown.split()) == ["1", "2", "3"]
+    assert grid.ok("show", "-q", "default", "last", "@grid") == "4\n"
+    assert grid.ok("show", "--csv=id", "@grid", "state:failed").split() == ["id", "3"]
+    assert grid.run("wait", "@grid", "state:succeeded").returncode == 0
+    assert grid.run("wait", "@grid", "state:failed").returncode == 1
+    assert grid.run("explain", "@grid", "state:failed", "last").returncode == 0
+    assert grid.run("logs", "@grid", "state:lost").returncode == 4
+
+
+def test_an_id_that_is_left_out_is_named_and_nothing_is_done(grid: GrassHome) -> None:
+    for words in (
+        ("rerun", "--yes", "3", "1", "state:failed"),
+        ("remove", "--yes", "1", "state:failed"),
+        ("cancel", "--yes", "1", "4", "all"),
+        ("wait", "1", "state:failed"),
+        ("logs", "1", "state:failed"),
+        ("show", "1", "state:failed"),
+        ("show", "-q", "1", "3", "state:failed"),
+        ("show", "--csv", "1", "state:failed"),
+        ("explain", "1", "state:failed"),
+    ):
+        ran = grid.run(*words)
+        assert ran.returncode == 4, words
+        state = "all" if "all" in words else "state:failed"
+        assert f"job 1 is not `{state}`" in ran.stderr
+        assert ran.stderr.count("\n") == 1
+    states = ["succeeded", "succeeded", "failed", "held", "failed"]
+    assert grid.states(range(1, 6)) == states
+
+
+def test_how_many_and_how_many_of_them_run_is_said_first(grid: GrassHome) -> None:
+    ran = grid.run("rerun", "@grid")
+    assert ran.returncode == 2
+    assert "this would rerun 3 jobs, none of them running (add --yes" in ran.stderr
+    running = grid.enqueue("--project", "grid", "--", "sleep", "600")
+    grid.await_event("started", running)
+    ran = grid.run("cancel", "--yes", "@grid")
+    assert ran.returncode == 0
+    assert ran.stderr == "grass: will cancel 2 jobs, 1 of them running\n"
+    assert ran.stdout == "cancelled 2 jobs\n"

@@ -117,7 +117,7 @@ def test_selected_jobs_are_released_together(shared: GrassHome) -> None:
         await at.press("x", "space")
         await at.shows("2 selected")
         await at.press("full_stop", "e")
-        await at.shows("Release: 2 jobs?")
+        await at.shows("Release: 2 jobs, none of them running?")
         await at.press("y")
         await at.shows("2 succeeded")
 

@@ -1,6 +1,7 @@
 """What the screens of `grass top` show of a real daemon with made-up GPUs."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from textual.app import App, ComposeResult
@@ -133,7 +134,12 @@ def test_jobs_are_filtered_by_the_selectors_of_the_command_line(
     shared: GrassHome,
 ) -> None:
     kept = shared.enqueue("--hold", "--name", "kept", "--", "true")
-    shared.wait(shared.enqueue("--require", "{}", "--name", "done", "true"))
+    done = shared.enqueue("--require", "{}", "--name", "done", "true")
+    shared.wait(done)
+
+    def is_shown(at: Play, ids: list[int]) -> bool:
+        rows = at.app.screen.query_one(JobList).rows
+        return [row["id"] for row in rows] == ids
 
     async def scene(at: Play) -> None:
         await at.shows("kept", "done")
@@ -151,6 +157,14 @@ def test_jobs_are_filtered_by_the_selectors_of_the_command_line(
         await at.shows("odd", "Esc clears the filter")
         await at.press("escape")
         await at.shows("kept", "done")
+        both = {"state:held last": [kept], "--any last all": [kept, done]}
+        for words, shown in both.items():
+            await at.press("slash")
+            await at.type(words)
+            await at.press("enter")
+            await at.shows(f"filter: {words}")
+            await at.until(partial(is_shown, at, shown))
+            await at.press("escape")
 
     play(shared, scene)
 

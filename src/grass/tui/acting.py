@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from textual.app import App
 from textual.message import Message
 
-from grass.cli.printing.streams import counted, safe
+from grass.cli.printing.streams import counted, counted_jobs, safe
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.json_codec import Document
@@ -117,7 +117,10 @@ class ActingApp(App[None]):
             return action.send(client, select)
 
         done = f"{which} {action.past}"
-        if count > 1 or action.asks:
+        if count > 1:
+            meant = counted_jobs(count, actions.count_running(fitting))
+            self.change_after(f"{action.label}: {meant}?", call, done)
+        elif action.asks:
             self.change_after(f"{action.label}: {which}?", call, done)
         else:
             self.change(call, done)

@@ -131,3 +131,9 @@ def selectors(jobs: Iterable[Document]) -> list[str]:
 def count(jobs: Iterable[Document]) -> int:
     """Return how many jobs rows stand for."""
     return sum(sum((job.get("members") or {"": 1}).values()) for job in jobs)
+
+
+def count_running(jobs: Iterable[Document]) -> int:
+    """Return how many of the jobs that rows stand for run."""
+    members = (job.get("members") or {job["state"]: 1} for job in jobs)
+    return sum(one.get("running", 0) for one in members)

@@ -54,7 +54,9 @@ def _with_dependents(
     select = chosen(values, select)
     leaders = set(client.select(select)["jobs"])
     found = client.select(select, dependents=True)["jobs"]
-    choice = choose(client, VERB, values, as_ranges(found))
+    choice = choose(client, VERB, values, as_ranges(found)) if found else None
+    if not found:
+        _print(values, {"jobs": [], "warnings": [], "changed": False})
     if choice is None or choice.ids is None:
         return 0
     first = [one for one in choice.ids if one in leaders]

@@ -20,7 +20,7 @@ from grass.cli.parsing.options import (
     names_one,
     read,
 )
-from grass.cli.printing.streams import counted, print_document, say, warn
+from grass.cli.printing.streams import counted, counted_jobs, print_document, say, warn
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges
 from grass.errors import GrassError, UsageError
@@ -91,8 +91,7 @@ def choose(
         _print_plan(verb, values, ids)
         return None
     if len(ids) > 1:
-        many = counted(len(ids), "job")
-        confirm(f"{verb.name} {many}, {_running(found)}", values)
+        confirm(f"{verb.name} {counted_jobs(len(ids), found['running'])}", values)
     if all(map(is_one, select)):
         # Of jobs that are named one by one, the daemon explains each that is skipped.
         named: list[int] = client.select(select)["jobs"]
@@ -101,14 +100,6 @@ def choose(
         report(verb, values, {"jobs": [], "warnings": [], "changed": False})
         return None
     return ChosenJobs(as_ranges(ids), ids)
-
-
-def _running(found: Document) -> str:
-    """Write how many of several jobs run."""
-    running = found["running"]
-    if running == found["count"]:
-        return "all of them running"
-    return f"{running or 'none'} of them running"
 
 
 def confirm(what: str, values: Values) -> None:

@@ -54,6 +54,12 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def counted_jobs(count: int, running: int) -> str:
+    """Write how many jobs there are, and how many of several run."""
+    part = "all" if running == count else running or "none"
+    return f"{counted(count, 'job')}, {part} of them running"
+
+
 def safe(text: str) -> str:
     """Return text of one line with invisible characters as escapes."""
     return text if _is_plain(text) else "".join(_visible(one) for one in text)
