@@ -22,6 +22,7 @@ from tests.worker.lab import entry_of
 
 from grass.keeper.codec import encode
 from grass.link.messages import Resync, ToBroker, ToWorker
+from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import JobState
 from grass.store.sqlite.sqlite_store import SqliteStore
 from grass.worker.core.hello import WorkerIdentity
@@ -31,7 +32,6 @@ from grass.worker.core.worker_core import WorkerCore
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {})
 UNITS = "{cpu:2}"
 STEPS, SEEDS = 120, 40
-SIGKILL = 9
 
 
 class Played:
@@ -49,16 +49,27 @@ class Played:
                 name = verb["env"]["GRASS_NAME"]
                 assert name not in self.alive(), "two of one job"
                 self.runs[name] += 1
+                self.check_units(verb["id"], verb["meta"])
                 began = {"pid": 7, "ticks": 9, "started_at": now_us, "name": name}
                 self.kept[verb["id"]] = {"state": "running", **began, **verb}
                 self.lines.append({"e": "started", "at": now_us, **began, **verb})
-            case "stop" if self.kept.get(verb["id"], {}).get("state") == "running":
-                self.end(verb["id"], now_us, signal=SIGKILL)
+            case "stop":
+                pytest.fail(f"{verb['id']} is stopped, and nobody asked for it")
             case "forget":
                 for id in verb["ids"]:
                     self.kept.pop(id, None)
             case _:
                 pass
+
+    def check_units(self, id: str, notes: dict[str, Any]) -> None:
+        """Check that no core is given out twice; what follows another one shares it."""
+        others = [self.kept[one]["meta"] for one in self.running()]
+        counted = [
+            one["allocation"]["cpu"] for one in (notes, *others) if not one["after"]
+        ]
+        for unit in notes["allocation"]["cpu"]:
+            held = sum(one.get(unit, 0) for one in counted)
+            assert held <= WHOLE, f"{id} oversubscribes core {unit}"
 
     def end(self, id: str, now_us: int, **how: Any) -> None:
         # Longer than a job may be that others are handed ahead to follow.
@@ -189,6 +200,14 @@ class Pair:
             rare = [self.cut, self.new_worker] if self.rng.random() < 0.3 else []
             self.rng.choice(steps + rare)()
 
+    def release(self) -> None:
+        """Release what was held because it might have run twice at a time."""
+        jobs = self.broker.state.jobs.values()
+        held = [job.id for job in jobs if job.state is JobState.HELD]
+        if held and not self.keeper.running():
+            self.broker.release(*held)
+            self.post()
+
     def come_to_rest(self) -> None:
         """Let all that is under way arrive, and every process end."""
         self.link()
@@ -197,6 +216,7 @@ class Pair:
                 return
             for step in (self.hear, self.tell, self.learn, self.finish):
                 step()
+            self.release()
         pytest.fail("a job never ended")
 
 

@@ -224,14 +224,13 @@ def test_a_report_of_another_workers_attempt_is_ignored(two: Brokerage) -> None:
     assert two.job_state(job) is JobState.SUCCEEDED
 
 
-def test_an_attempt_of_ours_on_a_worker_that_should_not_have_it_is_stopped(
+def test_an_attempt_of_ours_on_a_worker_that_should_not_have_it_is_foreign(
     two: Brokerage,
 ) -> None:
     job = two.enqueue(worker="desk")
     two.join("farm", "{cpu:4}", running=[two.report(job)])
-    assert [(who, type(one)) for who, one in two.sent if isinstance(one, Stop)] == [
-        ("farm", Stop)
-    ]
+    assert not any(isinstance(one, Stop) for _, one in two.sent)
+    assert [one.name for one in two.state.foreign.of("farm")] == [two.name(job)]
     assert two.where(job) == WORKER
 
 

@@ -85,12 +85,12 @@ def test_a_namesake_that_ended_is_forgotten_and_the_job_recalled(
     assert placed(broker, job).started_at > at
 
 
-def test_a_namesake_that_runs_is_stopped_and_the_job_gets_another_number(
+def test_a_namesake_that_runs_is_left_alone_and_the_job_gets_another_number(
     broker: Brokerage, job: int
 ) -> None:
     old, at = namesake(broker, job), placed(broker, job).started_at
     broker.hello(running=[old])
-    assert [stop.attempt for stop in broker.said(Stop)] == [old.attempt]
+    assert not broker.said(Stop)
     assert placed(broker, job).state is AttemptState.STARTING
     broker.hear(Returned(old.attempt, "its name is taken", at))
     assert broker.job_state(job) is JobState.QUEUED
@@ -177,9 +177,8 @@ def logged(broker: Brokerage, *running: Report) -> list[str]:
 
 
 def test_numbers_go_on_above_what_workers_know(broker: Brokerage) -> None:
-    (line,) = logged(broker, namesake(broker, 41))
+    line, _ = logged(broker, namesake(broker, 41))
     assert line == "database.outdated worker=desk job=41"
-    assert logged(broker, namesake(broker, 41)) == []
     assert broker.enqueue() == 42
     broker.restart()
     broker.hello()
@@ -191,5 +190,6 @@ def test_numbers_of_another_database_and_nonsense_count_for_nothing(
 ) -> None:
     foreign = Report(f"{'f' * 16}.41.1", CORE, running=True)
     far = namesake(broker, reconcile.MOST_JOBS_BEHIND + 1)
-    assert logged(broker, foreign, far) == []
+    (line,) = logged(broker, foreign, far)
+    assert line.startswith("attempts.foreign")
     assert broker.enqueue() == 1

@@ -152,12 +152,12 @@ def test_a_stop_that_was_missed_is_repeated(broker: Brokerage, running: int) -> 
     assert not broker.said(Stop)
 
 
-def test_an_attempt_of_ours_that_we_do_not_know_is_stopped_and_holds_its_units(
+def test_an_attempt_of_ours_that_we_do_not_know_runs_on_and_holds_its_units(
     broker: Brokerage,
 ) -> None:
     unknown = f"{broker.state.cluster}.99.1"
     broker.hello(running=[Report(unknown, {"cpu": {"0": WHOLE}}, running=True)])
-    assert [stop.attempt for stop in broker.said(Stop)] == [unknown]
+    assert not broker.said(Stop)
     assert broker.state.scheduler.free(WORKER)["cpu"]["0"] == 0
     broker.hear(Exited(unknown, broker.now_us, 0))
     assert broker.state.scheduler.free(WORKER)["cpu"]["0"] == WHOLE
@@ -168,18 +168,10 @@ def test_an_attempt_that_we_do_not_know_and_that_never_started_frees_its_units(
 ) -> None:
     unknown = f"{broker.state.cluster}.99.1"
     broker.hello(running=[Report(unknown, {"cpu": {"0": WHOLE}}, running=False)])
+    assert [recall.attempts for recall in broker.said(Recall)] == [[unknown]]
     broker.hear(Returned(unknown, "recalled"))
     assert broker.state.scheduler.free(WORKER)["cpu"]["0"] == WHOLE
     assert not broker.state.foreign
-
-
-def test_an_attempt_that_we_do_not_know_is_stopped_with_every_hello(
-    broker: Brokerage,
-) -> None:
-    stray = Report(broker.name(99, 1), {"cpu": {"0": WHOLE}}, running=True)
-    for _ in range(2):
-        broker.hello([stray])
-        assert [stop.attempt for stop in broker.said(Stop)] == [stray.attempt]
 
 
 def test_an_attempt_of_another_database_is_left_alone_and_holds_its_units(

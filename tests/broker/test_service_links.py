@@ -268,10 +268,10 @@ def test_a_message_that_brings_out_a_defect_costs_its_own_link_only(
     module = tracking if where == "exited" else reconcile
     real = getattr(module, where)
 
-    def fail(state: State, *said: object) -> None:
+    def fail(state: State, *said: object) -> object:
         if FARM in state.workers and any(_of_the_farm(one) for one in said):
             raise RuntimeError("a defect")
-        real(state, *said)
+        return real(state, *said)
 
     async def story(broker: Broker, own: FarEnd) -> None:
         await broker.call(Enqueue("me", [NewJob(("true",), JobPatch(worker=WORKER))]))

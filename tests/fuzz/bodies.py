@@ -136,6 +136,8 @@ BODIES: dict[str, list[Any]] = {
     "POST /pause": [{"queue": "default"}, {}],
     "POST /resume": [{"queue": None}, {"unit": "cpu:0"}],
     "POST /workers/w/drain": [{"on": True}],
+    "POST /workers/w/foreign/end": [{"attempts": ["1.1"]}, {}],
+    "POST /workers/w/foreign/keep": [{"attempts": ["1.1"]}, {}],
     "POST /tokens": [{"name": "t", "role": "read", "code": False, "hours": 2}],
     "POST /join": [{"code": "c", "name": "lab", "worker": "w"}],
     "POST /web": [{"host": "127.0.0.1", "port": 0, "role": "read"}],

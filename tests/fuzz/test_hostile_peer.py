@@ -140,6 +140,7 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             stopping=st.booleans(),
             suspended=st.booleans(),
             ran_s=seconds,
+            title=text,
         ),
         "exited": fields(
             m.Exited,

@@ -8,6 +8,7 @@ acknowledgement that is not in the store is found at once, not at the end.
 import json
 from collections import defaultdict
 
+from grass.broker.core.attempts.foreign import STOP_REASON
 from grass.keeper.exit_reasons import GUEST_ENDED
 from grass.link.messages import Forget, RemoveOutput, Start, Stop, ToWorker
 from grass.model.ids import AttemptId, attempt_id
@@ -50,6 +51,8 @@ class Auditor:
         self.pruned_output = PrunedOutput(disk)
         self.spoiled: set[str] = set()
         """Blobs of which the broker's disk has given a wrong piece."""
+        self.ended_by_hand: set[str] = set()
+        """Foreign attempts that a person has asked to end."""
         self.in_doubt: set[str] = set()
         """Attempts whose keeper died between their record and their start."""
         self.unrecorded: set[str] = set()
@@ -137,11 +140,23 @@ class Auditor:
             if message.job in self.cancelled:
                 raise Violation(f"start of {message.attempt}, which was cancelled")
         elif isinstance(message, Stop):
+            if message.reason == STOP_REASON:
+                self._check_foreign_stop(worker, message.attempt)
             self._stops.setdefault(message.attempt, set()).add(message.reason)
         elif isinstance(message, Forget):
             self._check_forget(worker, message)
         elif isinstance(message, RemoveOutput):
             self._check_removal(worker, message)
+
+    def _check_foreign_stop(self, worker: str, name: str) -> None:
+        """Only what is recorded as over there is stopped without a person's word."""
+        who = attempt_id(name)
+        attempt = self._attempt(who.job, who.number)
+        is_over = attempt is not None and attempt.state in OVER
+        if name not in self.ended_by_hand and not (
+            is_over and attempt is not None and attempt.worker == worker
+        ):
+            raise Violation(f"{name} is stopped, and the database does not have it")
 
     def _check_forget(self, worker: str, message: Forget) -> None:
         for name in message.attempts:

@@ -4,6 +4,7 @@ Then every job has ended once, or waits for a known reason; no unit is held, no 
 lives, nothing acknowledged is kept; and the journal alone has the end of every job.
 """
 
+from grass.broker.core.attempts.foreign_calls import EndForeign
 from grass.broker.core.calls import (
     ContinueJobs,
     ReleaseJobs,
@@ -49,6 +50,7 @@ def drain(cluster: Cluster, clients: Clients) -> None:
     for machine in cluster.machines:
         machine.drop_leases()
     _wake_suspended(cluster, clients)
+    _end_foreign(cluster, clients)
     if world.chance(0.5):
         held = [job.id for job in unfinished(cluster) if job.state is JobState.HELD]
         if held:
@@ -67,6 +69,18 @@ def _wake_suspended(cluster: Cluster, clients: Clients) -> None:
             break
         clients.ask(lambda name, jobs=still: ContinueJobs(name, list(jobs)))  # type: ignore[misc]
     world.run()
+
+
+def _end_foreign(cluster: Cluster, clients: Clients) -> None:
+    """End what the database knows nothing of: suspended, it would stay for ever."""
+    broker = cluster.broker
+    assert broker is not None
+    for machine in cluster.machines:
+        names = [one.name for one in broker.state.foreign.of(machine.id)]
+        if names:
+            cluster.auditor.ended_by_hand.update(names)
+            clients.ask(lambda name, who=machine.id: EndForeign(name, who))  # type: ignore[misc]
+    cluster.world.run()
 
 
 def check(cluster: Cluster, clients: Clients) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from grass.broker.core.attempts import reconcile, tracking
+from grass.broker.core.attempts import foreign, reconcile, tracking
+from grass.broker.core.attempts.attempt_memory import ForeignAttempt
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases
 from grass.broker.core.workers.worker_memory import Absence
@@ -118,14 +119,15 @@ def _anybody_speaks(patch: pytest.MonkeyPatch) -> None:
 
 @bug("what a forgotten worker still runs is taken back in")
 def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
-    real = reconcile._unknown_to_broker
+    real = foreign._act
 
-    def unknown(state: State, worker: str, report: Report) -> None:
-        who = attempt_id(report.attempt)
+    def act(state: State, report: Report, held: ForeignAttempt) -> None:
+        who, worker = attempt_id(report.attempt), held.worker
         job = state.jobs.get(who.job)
         if job is None or job.state is not JobState.QUEUED:
-            real(state, worker, report)
+            real(state, report, held)
             return
+        state.foreign.release(worker, held.name)
         boot = state.workers[worker].boot
         running, units = AttemptState.RUNNING, report.allocation
         attempt = Attempt(
@@ -137,17 +139,19 @@ def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
         state.move_job(job, JobState.RUNNING)
         state.save_attempt(attempt)
 
-    patch.setattr(reconcile, "_unknown_to_broker", unknown)
+    patch.setattr(foreign, "_act", act)
 
 
 @bug("a worker that comes back is taken for its machine rebooted")
 def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
-    def reconcile_all(state: State, message: Hello, rebooted: bool) -> None:
+    def reconcile_all(state: State, message: Hello, rebooted: bool) -> list[Report]:
         if message.worker != state.daemon.home_worker:
             message.running = []
-        real(state, message, rebooted or message.worker != state.daemon.home_worker)
+        return real(
+            state, message, rebooted or message.worker != state.daemon.home_worker
+        )
 
     patch.setattr(reconcile, "_reconcile", reconcile_all)
 
@@ -187,25 +191,37 @@ def _measured_by_the_wall(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a worker is believed about attempts that it was not given")
 def _numbers_believed(patch: pytest.MonkeyPatch) -> None:
-    real = reconcile._unknown_to_broker
+    real = foreign._act
 
-    def unknown(state: State, worker: str, report: Report) -> None:
-        real(state, worker, report)
+    def act(state: State, report: Report, held: ForeignAttempt) -> None:
+        real(state, report, held)
         known = attempt_id(report.attempt)
         job = state.jobs.get(known.job)
         if job is not None and job.id not in state.attempts:
             job.attempts = max(job.attempts, known.number)
             state.save_job(job)
 
-    patch.setattr(reconcile, "_unknown_to_broker", unknown)
+    patch.setattr(foreign, "_act", act)
+
+
+@bug("an attempt that the database knows nothing of is stopped")
+def _unknown_stopped(patch: pytest.MonkeyPatch) -> None:
+    real = foreign._act
+
+    def act(state: State, report: Report, held: ForeignAttempt) -> None:
+        real(state, report, held)
+        if report.running:
+            foreign._stop(state, held)
+
+    patch.setattr(foreign, "_act", act)
 
 
 @bug("any worker is believed about the ids of jobs")
 def _ids_believed(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
-    def reconcile_all(state: State, message: Hello, rebooted: bool) -> None:
+    def reconcile_all(state: State, message: Hello, rebooted: bool) -> list[Report]:
         reconcile._catch_up(state, message)
-        real(state, message, rebooted)
+        return real(state, message, rebooted)
 
     patch.setattr(reconcile, "_reconcile", reconcile_all)

@@ -19,7 +19,7 @@ from grass.broker.core.rounds import Rounds
 from grass.broker.core.shell_interface import Commit
 from grass.broker.core.state import State
 from grass.keeper.protocol import ExitEntry, RecallVerb
-from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
+from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Report, Start
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
@@ -179,9 +179,9 @@ def _lost_retried(patch: pytest.MonkeyPatch) -> None:
 def _lost_on_connect(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
-    def reconcile_all(state: State, message: Hello, rebooted: bool) -> None:
+    def reconcile_all(state: State, message: Hello, rebooted: bool) -> list[Report]:
         message.running = message.running[1:]
-        real(state, message, rebooted)
+        return real(state, message, rebooted)
 
     patch.setattr(reconcile, "_reconcile", reconcile_all)
 

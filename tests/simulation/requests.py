@@ -8,6 +8,7 @@ must be in the store at that moment.
 from collections.abc import Callable
 
 from grass.api.routes.job_calls import blobs_of
+from grass.broker.core.attempts.foreign_calls import EndForeign
 from grass.broker.core.calls import (
     AnyCall,
     Cancel,
@@ -43,7 +44,7 @@ from tests.simulation.world import MILLISECOND, SECOND, Violation
 HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
 """Errors that a client may get; any other is a defect."""
 LONGEST_PATIENCE_S = 5.0
-ABOUT_NO_JOB = (SetPaused, SetWorkerDrained, ForgetWorker)
+ABOUT_NO_JOB = (SetPaused, SetWorkerDrained, ForgetWorker, EndForeign)
 KINDS = {
     Cancel: "cancelled",
     HoldJobs: "held",
@@ -53,6 +54,7 @@ KINDS = {
     Edit: "edited",
     Rerun: "rerun",
     ForgetWorker: "worker-forgotten",
+    EndForeign: "foreign-stopped",
 }
 
 

@@ -16,6 +16,7 @@ FEW = {
     "a removal of output is forgotten at a crash": 12,
     "an exit is forgotten before it is committed": 0,
     "a worker is believed about attempts that it was not given": 75,
+    "an attempt that the database knows nothing of is stopped": 0,
     "an attempt fails when its machine cannot fork": 2,
     "exits of an earlier boot are thrown away": 56,
     "a runner is handed an attempt while it has another": 4,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from grass.broker.core.attempts import foreign
 from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import (
     AddUnits,
@@ -134,6 +135,8 @@ class Brokerage:
     def step(self, call: AnyCall) -> Any:
         """Apply one call, leaving the batch open."""
         self.now_us += SECOND
+        if isinstance(call, FromWorker) and isinstance(call.message, Hello):
+            call.wanted = foreign.unaccounted(self.state, call.message)
         if isinstance(call, Reading) and call.unread:
             call.found = jobs_query(call.wanted)(self.store)
         return self.core.step(call, self.now_us)

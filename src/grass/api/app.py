@@ -127,6 +127,8 @@ ENDPOINTS = [
     Endpoint("GET", "/devices", READ, workers.devices, None, documents.DevicesReply, own=WORK),  # noqa: E501
     Endpoint("GET", "/workers/{name}/gpus/{unit}/usage", READ, usage.of_device),
     Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, request_bodies.DrainWorkerBody, DONE),  # noqa: E501
+    Endpoint("POST", "/workers/{name}/foreign/end", ADMIN, workers.end_foreign, request_bodies.ForeignBody, DONE),  # noqa: E501
+    Endpoint("POST", "/workers/{name}/foreign/keep", ADMIN, workers.keep_foreign, request_bodies.ForeignBody, DONE),  # noqa: E501
     Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, documents.ForgottenReply),  # noqa: E501
     Endpoint("GET", "/profiles", READ, profiles.page, None, documents.ProfilesReply),
     Endpoint("GET", "/profiles/export", READ, profiles.export, None, documents.ExportedReply),  # noqa: E501

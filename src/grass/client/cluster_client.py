@@ -101,6 +101,16 @@ class ClusterClient(BrokerSession):
         """Forget a worker that is gone for good; what ran there is lost."""
         return self.write("DELETE", f"/workers/{quoted(name)}")
 
+    def end_foreign(self, name: str, attempts: list[str] | None = None) -> Document:
+        """Stop attempts that a worker runs and the database knows nothing of."""
+        path = f"/workers/{quoted(name)}/foreign/end"
+        return self.write("POST", path, {"attempts": attempts})
+
+    def keep_foreign(self, name: str, attempts: list[str] | None = None) -> Document:
+        """Let such attempts run to their end, without further reminders."""
+        path = f"/workers/{quoted(name)}/foreign/keep"
+        return self.write("POST", path, {"attempts": attempts})
+
     def drain_worker(self, name: str, on: bool = True) -> Document:
         """Start nothing new on a worker; with `on=False`, start jobs there again."""
         return self.write("POST", f"/workers/{quoted(name)}/drain", {"on": on})

@@ -14,6 +14,7 @@ from grass.doctor.finding import Finding, note, ok, wrong
 from grass.errors import GrassError, NoDaemon
 
 SLOW_S = 1.0
+MAX_NAMED = 5
 
 
 def broker_findings(home: Home, works_for: RemoteBroker | None) -> Iterator[Finding]:
@@ -84,7 +85,17 @@ def _workers(home: Home) -> Iterator[Finding]:
         elif worker.get("unable"):
             fix = f"`grass doctor` on {worker['name']}"
             yield wrong("workers", f"{worker['name']}: {worker['unable']}", fix)
+        yield from _foreign(worker)
     yield from _clocks(workers)
+
+
+def _foreign(worker: Document) -> Iterator[Finding]:
+    """Look for attempts that run there and that the database knows nothing of."""
+    undecided = [one for one in worker.get("foreign") or () if not one["kept"]]
+    if undecided:
+        names = ", ".join(one["attempt"] for one in undecided[:MAX_NAMED])
+        text = f"{worker['name']} runs attempts unknown to the database: {names}"
+        yield note("workers", text, "`grass workers foreign` lists them")
 
 
 def _clocks(workers: list[Document]) -> Iterator[Finding]:

@@ -24,6 +24,8 @@ class Notes(NamedTuple):
     enforce: str = ""
     mps: str = ""
     """The GPU of whose MPS it is a client; empty: of none."""
+    title: str = ""
+    """The name of its job."""
 
 
 class TaskRun(NamedTuple):

@@ -124,6 +124,8 @@ class Report(Message, tag="report"):
     """How long it has run at the time of sending."""
     usage: str | None = None
     """As in `Exited`."""
+    title: str = ""
+    """The name of its job."""
 
 
 class Exited(Message, tag="exited"):

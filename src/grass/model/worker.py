@@ -64,6 +64,8 @@ class Worker(msgspec.Struct):
     """Whether it runs Python functions: an older one does not."""
     ends_at: int | None = None
     """When an engine ends it, as it reports; None: no engine does."""
+    kept_attempts: tuple[str, ...] = ()
+    """Foreign attempts that a person lets run to their end."""
     unable: str = ""
     """Why it cannot start jobs, as last reported, or ""; not stored."""
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from grass.broker.core.attempts.attempt_memory import ForeignAttempt
+from grass.broker.core.attempts.foreign import short_name
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
 from grass.broker.core.workers.worker_memory import UnitNotes
@@ -56,6 +58,7 @@ def worker_document(worker: Worker, state: State) -> JsonObject:
         "id": worker.id,
         "name": worker.name,
         **_connection(worker, state),
+        "foreign": [_foreign(one, state) for one in state.foreign.of(worker.id)],
         "running": sum(one.worker == worker.id for one in _running(state)),
         "capacity": units_json(capacity),
         "free": units_json(_free(worker, state)),
@@ -67,6 +70,22 @@ def worker_document(worker: Worker, state: State) -> JsonObject:
             for kind, found in worker.found.items()
             if any(unit.details for unit in found.values())
         },
+    }
+
+
+def _foreign(attempt: ForeignAttempt, state: State) -> JsonObject:
+    """Return an attempt that runs there and that the database knows nothing of."""
+    return {
+        "attempt": short_name(state, attempt.name),
+        "name": attempt.title or None,
+        "running": attempt.running,
+        "pid": attempt.pid,
+        "started_at": rfc3339(attempt.started_at),
+        "units": units_json(attempt.units),
+        "output": attempt.output,
+        "job": attempt.job,
+        "stopping": attempt.stopping,
+        "kept": attempt.name in state.workers[attempt.worker].kept_attempts,
     }
 
 

@@ -294,6 +294,13 @@ class DrainWorkerBody(msgspec.Struct, forbid_unknown_fields=True):
     on: bool = True
 
 
+class ForeignBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Foreign attempts of a worker."""
+
+    attempts: list[str] | None = None
+    """Their names; None: all of them."""
+
+
 class StopBody(msgspec.Struct, forbid_unknown_fields=True):
     """How to stop the daemon."""
 

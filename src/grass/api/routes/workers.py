@@ -10,11 +10,13 @@ from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import (
     AddCapacityBody,
     DrainWorkerBody,
+    ForeignBody,
     ResumeBody,
     UnitBody,
 )
 from grass.api.routes.tokens import drop_revoked
 from grass.api.server.cancellation import while_connected
+from grass.broker.core.attempts.foreign_calls import EndForeign, KeepForeign
 from grass.broker.core.calls import (
     AddUnits,
     Done,
@@ -74,6 +76,18 @@ async def forget(request: Request) -> ForgottenReply:
     return ForgottenReply(
         reply.jobs, reply.warnings, reply.changed, queues=queues, held=held
     )
+
+
+async def end_foreign(request: Request, body: ForeignBody) -> Done:
+    """Stop attempts that the worker runs and the database knows nothing of."""
+    name = str(request.path_params["name"])
+    return await do(request, EndForeign(actor(request), name, body.attempts))
+
+
+async def keep_foreign(request: Request, body: ForeignBody) -> Done:
+    """Let such attempts run to their end, without further reminders."""
+    name = str(request.path_params["name"])
+    return await do(request, KeepForeign(actor(request), name, body.attempts))
 
 
 async def add_units(request: Request, body: AddCapacityBody) -> Done:

@@ -10,7 +10,14 @@ from typing import Any
 
 from grass.broker.core import calls
 from grass.broker.core.access import tokens, worker_identity
-from grass.broker.core.attempts import placing, prefetch, reconcile, tracking
+from grass.broker.core.attempts import (
+    foreign,
+    foreign_calls,
+    placing,
+    prefetch,
+    reconcile,
+    tracking,
+)
 from grass.broker.core.batch import Batch
 from grass.broker.core.calls import AnyCall, FromWorker, Prune, TimerFired, WorkerGone
 from grass.broker.core.jobs import (
@@ -87,6 +94,8 @@ class BrokerCore:
             calls.SetUnitDrained: units.set_drained,
             calls.SetWorkerDrained: units.set_worker_drained,
             calls.ForgetWorker: forget.forget,
+            foreign_calls.EndForeign: foreign.end,
+            foreign_calls.KeepForeign: foreign.keep,
             calls.NewToken: tokens.new,
             calls.RevokeToken: tokens.revoke,
             calls.Enrol: tokens.enrol,
@@ -248,7 +257,7 @@ def _from_worker(state: State, call: FromWorker) -> None:
         case Hello():
             if call.message.worker != call.worker:
                 raise ProtocolError("a worker says hello for another one")
-            reconcile.hello(state, call.message, call.address)
+            reconcile.hello(state, call, call.message)
         case Readiness():
             reconcile.readiness(state, call.worker, call.message)
         case Withheld():

@@ -376,8 +376,8 @@ class Prune(Reading[list[JobDetails]]):
     jobs: list[int]
 
 
-class FromWorker(Call[None]):
-    """A worker's message."""
+class FromWorker(Reading[None]):
+    """A worker's message; of a hello the jobs are read that memory may not know."""
 
     worker: str
     message: ToBroker

@@ -55,7 +55,8 @@ class Inbox:
             if isinstance(call.message, Hello):
                 if call.worker in self._hellos:
                     # It will be dropped, and may be large.
-                    self._hellos[call.worker].message = _REPLACED
+                    replaced = self._hellos[call.worker]
+                    replaced.message, replaced.wanted = _REPLACED, []
                 self._hellos[call.worker] = call
         self._waiting.append((call, reply))
         if _is_unread(call):
@@ -100,19 +101,20 @@ class Inbox:
     def take(self) -> tuple[AnyCall, ReplyTo]:
         """Take out the call that has waited longest."""
         call, reply = self._taken()
-        if isinstance(call, FromWorker) and self._hellos.get(call.worker) is call:
-            del self._hellos[call.worker]
+        self._forget_hello(call)
         self._leave_out()
         return call, reply
 
-    def give_up_unread(self) -> list[ReplyTo]:
-        """Remove the calls whose jobs could not be read; return their replies."""
+    def give_up_unread(self) -> list[tuple[AnyCall, ReplyTo]]:
+        """Remove the calls whose jobs could not be read, and return them."""
         lost = {id(call) for call in self._unread}
         self._unread.clear()
-        replies = [reply for call, reply in self._waiting if id(call) in lost]
+        gone = [one for one in self._waiting if id(one[0]) in lost]
         self._waiting = deque(one for one in self._waiting if id(one[0]) not in lost)
-        self._asked -= sum(reply is not None for reply in replies)
-        return replies
+        for call, reply in gone:
+            self._count_out(call, reply)
+            self._forget_hello(call)
+        return gone
 
     def clear(self) -> list[ReplyTo]:
         """Remove all calls; return the replies of those that have one."""
@@ -125,13 +127,20 @@ class Inbox:
 
     def _taken(self) -> tuple[AnyCall, ReplyTo]:
         call, reply = self._waiting.popleft()
+        self._count_out(call, reply)
+        return call, reply
+
+    def _count_out(self, call: AnyCall, reply: ReplyTo) -> None:
         if reply is not None:
             self._asked -= 1
         if isinstance(call, FromWorker):
             self._said[call.worker] -= 1
             if not self._said[call.worker]:
                 del self._said[call.worker]
-        return call, reply
+
+    def _forget_hello(self, call: AnyCall) -> None:
+        if isinstance(call, FromWorker) and self._hellos.get(call.worker) is call:
+            del self._hellos[call.worker]
 
     def _leave_out(self) -> None:
         """Drop hellos at the front that a later one has replaced."""

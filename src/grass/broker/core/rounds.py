@@ -29,7 +29,7 @@ from grass.broker.core.applied_calls import (
     split_by_defect,
     workers,
 )
-from grass.broker.core.attempts import placing
+from grass.broker.core.attempts import foreign, placing
 from grass.broker.core.batch import Batch
 from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import (
@@ -56,7 +56,7 @@ from grass.broker.core.shell_interface import (
 )
 from grass.broker.core.state import DaemonFlags
 from grass.errors import DiskFull, GrassError, LeadLost, Stopping, StorageError
-from grass.link.messages import RemoveOutput, Resync
+from grass.link.messages import Hello, RemoveOutput, Resync
 from grass.log_lines import log_event
 from grass.store.interface import Store
 
@@ -129,6 +129,8 @@ class Rounds:
 
     def post(self, call: AnyCall, reply: ReplyTo = None) -> None:
         """Add a call to the inbox."""
+        if isinstance(call, FromWorker) and isinstance(call.message, Hello):
+            call.wanted = foreign.unaccounted(self.core.state, call.message)
         self._inbox.put(call, reply)
 
     def waiting_from(self, worker: str) -> int:
@@ -311,7 +313,11 @@ class Rounds:
     def _answer_all(self, applied: list[Applied], error: GrassError) -> None:
         """Answer all calls of a round, and those that need another one."""
         self._applied = []
-        for reply in [one.reply for one in applied] + self._inbox.give_up_unread():
+        unread = self._inbox.give_up_unread()
+        self._dropped_workers.update(
+            (call.worker, None) for call, _ in unread if isinstance(call, FromWorker)
+        )
+        for reply in [*(one.reply for one in applied), *(one[1] for one in unread)]:
             if reply is not None:
                 self._shell.answer(reply, error)
         for large, reply in self._under_way:

@@ -46,6 +46,10 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     if rest[:1] == ["forget"]:
         return _forget(values, one_word(rest[1:], "the worker"))
+    if rest and rest[0] in ("foreign", "end", "keep"):
+        from grass.cli.commands import foreign_attempts
+
+        return foreign_attempts.run(values, *rest)
     if rest:
         raise UsageError(f"workers knows no `{rest[0]}`", "grass workers forget NAME")
     with Client(broker=values.broker) as client:
@@ -56,6 +60,7 @@ def run(words: list[str]) -> int:
         screen = this_screen()
         show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
         _warn_of_removed(document["workers"])
+        _warn_of_foreign(document["workers"])
         _warn_of_clocks(document["workers"])
         if not document["workers"]:
             warn("no worker has joined yet; `grass token new` gives a line for one")
@@ -100,6 +105,17 @@ def _warn_of_removed(workers: Iterable[Document]) -> None:
             warn(
                 f"worker {name} was part of the broker's daemon, which runs with"
                 f" --no-worker now; `grass workers forget {quote(name)}` removes it"
+            )
+
+
+def _warn_of_foreign(workers: Iterable[Document]) -> None:
+    """Warn of attempts that hold units and are in no list of jobs."""
+    for worker in workers:
+        undecided = [one for one in worker.get("foreign") or () if not one["kept"]]
+        if undecided:
+            warn(
+                f"{counted(len(undecided), 'attempt')} on worker {worker['name']}"
+                " that the database knows nothing of: see `grass workers foreign`"
             )
 
 
@@ -169,15 +185,26 @@ def _confirmed(name: str, held: list[int]) -> bool:
 
 
 COMMAND = Command(
-    usage="[--broker ADDRESS] [--json] [forget [--even-if-alive] WORKER]",
+    usage="[OPTIONS] [forget [--even-if-alive] WORKER|foreign|end WORKER ATTEMPT...|"
+    "keep WORKER ATTEMPT...]",
     about=(
         "Show the workers: whether the broker reaches them, from where they called, "
         "how many jobs run there, when they were last heard of, what is free. `forget` "
         "gives up one that is gone for good: what ran there is lost, its queues' views "
         "and its token go. Jobs with --retry-lost are held, as they may still run "
-        "there: `release` or --even-if-alive runs them again."
+        "there: `release` or --even-if-alive runs them again. `foreign` lists attempts "
+        "that run there and that the database knows nothing of, as after `grass "
+        "restore`: they keep their units. `end` stops them, `keep` lets them run to "
+        "their end without further reminders; `all` names all of a worker."
     ),
     options=OPTIONS,
-    examples=("grass workers", "grass workers --json", "grass workers forget desk"),
+    examples=(
+        "grass workers",
+        "grass workers --json",
+        "grass workers forget desk",
+        "grass workers foreign",
+        "grass workers end desk 41.1",
+        "grass workers keep desk all",
+    ),
     run=run,
 )

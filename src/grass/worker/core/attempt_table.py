@@ -123,6 +123,7 @@ class WorkerAttempt(msgspec.Struct):
             stopping=self.stopping,
             suspended=self.suspended,
             placed_at=notes.placed_at,
+            title=notes.title,
         )
         if started is not None:
             report.pid, report.started_at = started.pid, started.at

@@ -139,6 +139,7 @@ def _notes(
         learns=start.learns,
         enforce=(start.enforce or "") if not is_guest else "",
         mps="" if is_guest else _mps_in(start, around, environment),
+        title=start.name,
     )
 
 

@@ -3,6 +3,8 @@
 `State` holds one of each; the modules beside this one work on them.
 """
 
+from collections import Counter
+
 import msgspec
 
 from grass.link.messages import Start
@@ -44,33 +46,75 @@ class Returns(msgspec.Struct):
     """Placement times of what a worker returned since it last began an attempt."""
 
 
+class ForeignAttempt(msgspec.Struct):
+    """An attempt that a worker has and this database does not have as running."""
+
+    worker: str
+    name: str
+    units: Allocation
+    running: bool
+    """Whether its process exists; a start that has not begun is recalled."""
+    pid: int | None = None
+    started_at: int | None = None
+    title: str = ""
+    """The name of its job, as its worker knows it."""
+    output: str | None = None
+    job: int | None = None
+    """The unfinished job of this database that it is of; None: of none."""
+    stopping: bool = False
+    to_end: bool = False
+    """Whether a person has asked for its end."""
+    is_over: bool = False
+    """Whether this database has it as ended."""
+    grace_s: float = 0.0
+
+
 class ForeignAttempts:
-    """Attempts of another database, which hold units of a worker."""
+    """The foreign attempts of all workers, which hold units there."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._holders: dict[tuple[str, str], str] = {}
-        """The holder of the units, by worker and attempt."""
+        self._known: dict[str, dict[str, ForeignAttempt]] = {}
+        """By worker and name."""
+        self._of_jobs = Counter[int]()
 
     def __bool__(self) -> bool:
-        """Tell whether there are any."""
-        return bool(self._holders)
+        """Return whether there are any."""
+        return bool(self._known)
 
     def __contains__(self, where: tuple[str, str]) -> bool:
-        """Tell whether a worker has such an attempt."""
-        return where in self._holders
+        """Return whether a worker has such an attempt."""
+        return self.get(*where) is not None
 
-    def of(self, worker: str) -> list[str]:
-        """Name those of one worker."""
-        return [name for where, name in self._holders if where == worker]
+    def get(self, worker: str, name: str) -> ForeignAttempt | None:
+        """Return one of a worker."""
+        return self._known.get(worker, {}).get(name)
 
-    def hold(self, worker: str, name: str, units: Allocation) -> None:
+    def of(self, worker: str) -> list[ForeignAttempt]:
+        """Return those of one worker."""
+        return list(self._known.get(worker, {}).values())
+
+    def runs(self, job: int) -> bool:
+        """Return whether an attempt of this job is among them, and not over."""
+        return job in self._of_jobs
+
+    def hold(self, foreign: ForeignAttempt) -> None:
         """Keep a worker's units for one."""
-        holder = self._holders[worker, name] = f"{worker}/{name}"
-        self._scheduler.occupy(holder, worker, units)
+        self._known.setdefault(foreign.worker, {})[foreign.name] = foreign
+        if foreign.job is not None:
+            self._of_jobs[foreign.job] += 1
+        holder = f"{foreign.worker}/{foreign.name}"
+        self._scheduler.occupy(holder, foreign.worker, foreign.units)
 
     def release(self, worker: str, name: str) -> None:
         """Free what one holds, if it holds anything."""
-        holder = self._holders.pop((worker, name), None)
-        if holder is not None:
-            self._scheduler.release(holder)
+        foreign = self._known.get(worker, {}).pop(name, None)
+        if foreign is None:
+            return
+        if not self._known[worker]:
+            del self._known[worker]
+        if foreign.job is not None:
+            self._of_jobs[foreign.job] -= 1
+            if not self._of_jobs[foreign.job]:
+                del self._of_jobs[foreign.job]
+        self._scheduler.release(f"{worker}/{name}")

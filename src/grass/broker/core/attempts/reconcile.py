@@ -4,8 +4,8 @@ The worker's `Hello` lists every attempt it knows. An attempt that both know con
 an exit is recorded; an attempt that the broker committed but the worker has not seen is
 sent once more, which is harmless if the first start is still being delivered; an
 attempt that the worker once had and no longer knows, or that another boot of the
-machine had, is lost. An attempt that only the worker knows is stopped if it is of this
-cluster; if it belongs to another database it is left alone, and its units are held.
+machine had, is lost. An attempt that only the worker knows is left alone, and its
+units are held: see `foreign`.
 
 A database that came back from a backup knows less than the workers do. Where a worker
 has another attempt under the name of ours, ours is recalled, and `placing` gives its
@@ -14,10 +14,9 @@ were given to it. The broker's own worker, which reads its keeper's records, is 
 about the ids of jobs as well.
 """
 
-from collections.abc import Container
-
 from grass.broker.core.access import worker_identity
-from grass.broker.core.attempts import placing, prefetch, tracking
+from grass.broker.core.attempts import foreign, placing, prefetch, tracking
+from grass.broker.core.calls import FromWorker
 from grass.broker.core.jobs import guests, removals, verbs
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry, units, withholding
@@ -27,14 +26,12 @@ from grass.link.messages import (
     Hello,
     Readiness,
     Report,
-    Stop,
     Welcome,
 )
 from grass.model.access import may_work
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import AttemptState
-from grass.model.resources import Allocation
 from grass.model.worker import Worker
 
 MOST_JOBS_BEHIND = 10_000_000
@@ -44,8 +41,9 @@ READINESS_NOTED_US = 10 * 1_000_000
 """A worker's inability to start jobs is noted at most this often in the journal."""
 
 
-def hello(state: State, message: Hello, address: str | None = None) -> None:
+def hello(state: State, call: FromWorker, message: Hello) -> None:
     """Register a worker that connected, and reconcile its attempts."""
+    address = call.address
     if address is not None:
         _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
@@ -63,7 +61,9 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
         state.note("worker-connected", worker=worker.id, name=worker.name)
     if address is None:
         _catch_up(state, message)
-    _reconcile(state, message, rebooted)
+    foreign.exits_reported(state, call, message.exited)
+    unknown = _reconcile(state, message, rebooted)
+    foreign.reported(state, call, unknown)
 
 
 def _check_token(state: State, worker: str) -> None:
@@ -164,7 +164,8 @@ def _catch_up(state: State, message: Hello) -> None:
         state.batch.log("database.outdated", worker=message.name, job=last)
 
 
-def _reconcile(state: State, message: Hello, rebooted: bool) -> None:
+def _reconcile(state: State, message: Hello, rebooted: bool) -> list[Report]:
+    """Apply a report to this database's attempts; return those that it lacks."""
     for begun in message.started:
         tracking.started(state, message.worker, begun)
     for ended in message.exited:
@@ -185,9 +186,7 @@ def _reconcile(state: State, message: Hello, rebooted: bool) -> None:
             prefetch.request_return(state, [job.id])
         else:
             _unknown_to_worker(state, job, attempt)
-    _release_gone(state, message.worker, reported)
-    for report in reported.values():
-        _unknown_to_broker(state, message.worker, report)
+    return list(reported.values())
 
 
 def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
@@ -229,33 +228,3 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
         placing.send_start(state, job, attempt)
         verbs.repeat_suspension(state, job, False)
         guests.repeat_give_back(state, attempt)
-
-
-def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
-    """Free the units of foreign attempts that the worker no longer reports."""
-    for name in state.foreign.of(worker):
-        if name not in reported:
-            state.foreign.release(worker, name)
-
-
-def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
-    # With every hello anew: what another attempt had at an earlier one may be free now.
-    state.foreign.release(worker, report.attempt)
-    held = _clipped(report.allocation, state.scheduler.free(worker))
-    state.foreign.hold(worker, report.attempt, held)
-    identity = attempt_id(report.attempt)
-    # Sent after every hello: an earlier stop may never have arrived.
-    if identity.cluster == state.cluster:
-        stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
-        state.batch.send(worker, stop)
-
-
-def _clipped(wanted: Allocation, free: Allocation) -> Allocation:
-    """Hold no more than is free: a report must not make free amounts negative."""
-    held: Allocation = {}
-    for kind, amounts in wanted.items():
-        for unit, amount in amounts.items():
-            left = min(amount, free.get(kind, {}).get(unit, 0))
-            if left > 0:
-                held.setdefault(kind, {})[unit] = left
-    return held

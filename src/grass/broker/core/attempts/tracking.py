@@ -8,7 +8,7 @@ import signal
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import more_memory, prefetch
+from grass.broker.core.attempts import foreign, more_memory, prefetch
 from grass.broker.core.attempts.outcomes import (
     FORGOTTEN,
     WANT_OF_MEMORY,
@@ -83,6 +83,7 @@ def started(state: State, worker: str, message: Started) -> None:
     """Note that the process exists; this need not be committed at once."""
     found = _held_by(state, worker, message)
     if found is None:
+        foreign.started(state, worker, message)
         return
     job, attempt = found
     state.note_before(job)
@@ -121,7 +122,7 @@ def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
 def exited(state: State, worker: str, message: Exited) -> None:
     """Record an end, free its units, and have the worker forget it."""
     found = _held_by(state, worker, message)
-    state.foreign.release(worker, message.attempt)
+    foreign.exited(state, worker, message)
     if found is None and attempt_id(message.attempt).cluster != state.cluster:
         # Its own broker has not heard of it yet: the worker keeps it until then.
         return
@@ -200,7 +201,7 @@ def returned(state: State, worker: str, message: Returned) -> None:
     """Queue a job again whose attempt the worker returned without starting it."""
     found = _held_by(state, worker, message)
     if found is None:
-        state.foreign.release(worker, message.attempt)
+        foreign.returned(state, worker, message.attempt)
         return
     job, attempt = found
     if attempt.state is not AttemptState.STARTING:

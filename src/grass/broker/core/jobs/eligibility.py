@@ -21,6 +21,8 @@ from grass.model.jobs.spec import Spec
 from grass.model.times import rfc3339
 
 SLICE = 1000
+RUNS_ELSEWHERE = "an attempt of it runs that this database knows nothing of"
+"""The reason of a job that is held because of a foreign attempt."""
 
 
 def first_state(state: State, spec: Spec, *, hold: bool) -> JobState:
@@ -92,7 +94,31 @@ def queue_job(state: State, job: Job) -> None:
     _queue_alike(state, [job])
 
 
+def hold_back(state: State, job: Job) -> None:
+    """Hold a job that waits: an attempt of it runs that is not this database's."""
+    if job.state in (JobState.WAITING, JobState.QUEUED):
+        state.scheduler.remove(job.id)
+        state.move_job(job, JobState.HELD)
+        job.reason = RUNS_ELSEWHERE
+        state.note("held", job.id, reason=job.reason)
+
+
+def let_go(state: State, job: Job) -> None:
+    """Release a job that was held for an attempt that never began."""
+    held_back = job.state is JobState.HELD and job.reason == RUNS_ELSEWHERE
+    if held_back and not state.foreign.runs(job.id):
+        job.reason = None
+        state.move_job(job, JobState.WAITING)
+        state.note("released", job.id)
+        queue_if_ready(state, job)
+
+
 def _queue_alike(state: State, jobs: list[Job]) -> None:
+    for job in [job for job in jobs if state.foreign.runs(job.id)]:
+        hold_back(state, job)
+        jobs.remove(job)
+    if not jobs:
+        return
     one, spec = jobs[0], state.specs[jobs[0].spec]
     state.scheduler.enqueue_all(
         [job.id for job in jobs],
@@ -193,6 +219,8 @@ def why(state: State, job: Job) -> str:
             "held: its worker was forgotten, and may still run it;"
             f" `grass release {job.id}` runs it again"
         )
+    if job.state is JobState.HELD and state.foreign.runs(job.id):
+        return f"held: {RUNS_ELSEWHERE}; `grass workers foreign` lists it"
     if job.state is JobState.HELD:
         return f"held; `grass release {job.id}` lets it start"
     still_open = dependency_graph.open_dependencies(state, job)

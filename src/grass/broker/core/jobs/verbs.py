@@ -153,6 +153,11 @@ def _hold(state: State, actor: str, job: Job) -> str | None:
 def _release(state: State, actor: str, job: Job) -> str | None:
     if job.state is not JobState.HELD:
         return f"job {job.id} is {job.state}, not held"
+    if state.foreign.runs(job.id):
+        return (
+            f"job {job.id} stays held: an attempt of it still runs;"
+            " see `grass workers foreign`"
+        )
     state.move_job(job, JobState.WAITING)
     state.note_by(actor, "released", job.id)
     eligibility.queue_if_ready(state, job)

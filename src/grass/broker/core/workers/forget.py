@@ -51,8 +51,8 @@ def _lose_attempts(state: State, worker: Worker) -> list[int]:
     for attempt in held:
         job = state.jobs[attempt.job]
         tracking.lose(state, job, attempt, FORGOTTEN)
-    for name in state.foreign.of(worker.id):
-        state.foreign.release(worker.id, name)
+    for foreign in state.foreign.of(worker.id):
+        state.foreign.release(worker.id, foreign.name)
     return [attempt.job for attempt in held]
 
 

@@ -224,6 +224,9 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
         for path in paths(report):
             if path:
                 _check_length(path, LONGEST_PATH)
+        if isinstance(report, Report):
+            _check_detail(report.title[:LONGEST_DETAIL])
+            report.title = report.title[:LONGEST_DETAIL]
         if isinstance(report, Overran):
             _check_detail(report.unit)
         if isinstance(report, Exited):
