@@ -1,25 +1,29 @@
 """Sets up the worker of this machine: its id, its devices, the environment of jobs."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from grass.client.private_files import create_private, read_file
+from grass.client.private_files import create_private, read_file, replace_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.daemon.pools.pilot_variables import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import allotted_units, boot_id, found_units
+from grass.errors import GrassError
 from grass.event_log import EventLog
 from grass.keeper import input_host
+from grass.keeper.launch import state_of
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
 from grass.model.usage.enforcement import GPU_MEMORY, MPS
-from grass.model.worker import FoundUnits, check_worker_id, gpu_memory
+from grass.model.worker import FoundUnits, check_worker_id, gpu_memory, is_worker_id
 from grass.settings import Settings
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
@@ -37,6 +41,8 @@ _NO_ID = (
     "put it back from a copy; without one remove it, and this machine is another worker"
     " from then on"
 )
+ID_NOTE = "worker-id"
+"""In the keeper's folder: the worker's id, and the instance and boot it was used in."""
 LONGEST_SOCKET = 108
 """How many bytes the path of a Unix socket may have, with its end."""
 
@@ -177,12 +183,46 @@ def worker_id(home: Home) -> str:
     known = read_file(home.worker_id, _parsed_id, _NO_ID)
     if not known:
         # Several processes may make one at the same time; the first wins.
-        create_private(home.worker_id, token_hex(8) + "\n")
+        create_private(home.worker_id, (_lost_id(home) or token_hex(8)) + "\n")
         known = read_file(home.worker_id, _parsed_id, _NO_ID)
-    assert known
+        assert known
+        note_id(home, known)
+    elif _noted(home)[:2] == [known, home_instance(home)]:
+        note_id(home, known)
     return known
 
 
 def _parsed_id(data: bytes) -> str:
     text = data.decode("ascii").strip()
     return check_worker_id(text) if text else ""
+
+
+def note_id(home: Home, id: str) -> None:
+    """Note an id that is this home's own, for the case that its file is lost.
+
+    That of a copied home is not noted: it is to go when its file is removed.
+    """
+    words = [id, home_instance(home), boot_id()]
+    if _noted(home) != words:
+        with contextlib.suppress(GrassError):
+            replace_private(os.path.join(home.keeper, ID_NOTE), " ".join(words) + "\n")
+
+
+def _noted(home: Home) -> list[str]:
+    with contextlib.suppress(OSError, UnicodeError):
+        return Path(home.keeper, ID_NOTE).read_text().split()
+    return []
+
+
+def _lost_id(home: Home) -> str | None:
+    """Return the id that this home had, if jobs run that were started under it.
+
+    A copy of the home is another instance, and one of the whole disk another boot:
+    they get an id of their own, and so does a home without running jobs.
+    """
+    id, *rest = _noted(home) or [""]
+    if not is_worker_id(id) or rest != [home_instance(home), boot_id()]:
+        return None
+    keeper = state_of(home.keeper)
+    attempts = [] if keeper is None else keeper.attempts
+    return id if any(one.state != "exited" for one in attempts) else None

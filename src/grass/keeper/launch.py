@@ -15,12 +15,15 @@ import socket
 import sys
 import time
 
+from grass.keeper.codec import BadMessage, BrokenLine, decode_entry, encode
 from grass.keeper.crash_points import passed_on
+from grass.keeper.protocol import HelloEntry, HelloVerb
 from grass.log_lines import logged_error
 
 LENT = "GRASS_ENDS_AT"
 """Set where an engine ends this daemon at a time."""
 _START_S = 20.0
+_ANSWER_S = 3.0
 _BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _EMPTY = "its log is empty"
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
@@ -73,6 +76,22 @@ def connect(directory: str) -> socket.socket:
     finally:
         os.close(folder)
     return channel
+
+
+def state_of(directory: str) -> HelloEntry | None:
+    """Return all that the keeper of a directory knows; None: none answers.
+
+    Without a keeper nothing runs, unless it was killed.
+    """
+    try:
+        with connect(directory) as channel:
+            channel.settimeout(_ANSWER_S)
+            channel.sendall(encode(HelloVerb()))
+            with channel.makefile("rb") as lines:
+                hello = decode_entry(lines.readline())
+    except (OSError, BrokenLine, BadMessage):
+        return None
+    return hello if isinstance(hello, HelloEntry) else None
 
 
 def _scope_prefix() -> list[str]:

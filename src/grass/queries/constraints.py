@@ -172,9 +172,9 @@ def is_unreachable(state: State, attempt: Attempt) -> bool:
     return worker is None or not worker.connected
 
 
-def absence(worker: Worker) -> str:
+def absence(state: State, worker: Worker) -> str:
     """Say that a worker is unreachable, and since when."""
-    return f"worker `{worker.name}` is {_gone(worker)}{_since(worker)}"
+    return f"worker `{worker.name}` is {_gone(state, worker)}{_since(worker)}"
 
 
 def no_worker(
@@ -248,7 +248,7 @@ def _away(state: State, worker: str) -> tuple[str, str]:
         return "drained", "is drained"
     word = "off" if _is_off(known) else "unreachable"
     drained = "drained and " if known.draining else ""
-    return word, f"is {drained}{_gone(known)}{_since(known)}"
+    return word, f"is {drained}{_gone(state, known)}{_since(known)}"
 
 
 def _is_off(worker: Worker) -> bool:
@@ -256,8 +256,14 @@ def _is_off(worker: Worker) -> bool:
     return worker.address is None and not worker.connected
 
 
-def _gone(worker: Worker) -> str:
-    return "off (`--no-worker`)" if _is_off(worker) else "unreachable"
+def _gone(state: State, worker: Worker) -> str:
+    if not _is_off(worker):
+        return "unreachable"
+    now = state.workers.get(state.daemon.home_worker or "")
+    if now is None or not now.connected:
+        return "off (`--no-worker`)"
+    # Its file `worker-id` was lost or replaced.
+    return f"off (the broker's own worker is `{now.name}` now)"
 
 
 def _since(worker: Worker) -> str:
@@ -269,7 +275,7 @@ def _how(state: State, worker: str) -> str:
     if known.connected and known.unable:
         return _unable(known)
     how = ["draining"] if known.draining else []
-    how += [] if known.connected else [_gone(known)]
+    how += [] if known.connected else [_gone(state, known)]
     return f"is {' and '.join(how) or 'not ready yet'}"
 
 

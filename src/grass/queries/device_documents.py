@@ -27,7 +27,7 @@ async def device_document(broker: Broker, worker: Worker) -> JsonObject:
     found = worker.found.get("gpu", {})
     problem, uses = None, list[GpuUse]()
     if found and not worker.connected:
-        problem = absence(worker)
+        problem = absence(broker.state, worker)
     elif found:
         try:
             uses = await broker.requests.devices.read(worker.id)

@@ -105,7 +105,7 @@ def _unreachable(state: State, job: Job, attempt: Attempt) -> str:
     if over_at is not None:
         left_s = max(0, round(over_at - time.monotonic()))
         ends.append(f"in {left_s} s, when its lease is over and it is lost")
-    return f"{stopping}{absence(worker)}; that ends {', or '.join(ends)}"
+    return f"{stopping}{absence(state, worker)}; that ends {', or '.join(ends)}"
 
 
 def _not_reported(state: State) -> str:

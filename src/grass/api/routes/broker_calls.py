@@ -44,8 +44,10 @@ async def running_attempt(broker: Broker, job: int) -> Attempt | None:
         if live is None:
             await broker.moved(job)
         elif is_unreachable(broker.state, live):
-            worker = broker.state.workers.get(live.worker)
-            away = "its worker was forgotten" if worker is None else absence(worker)
+            state = broker.state
+            worker = state.workers.get(live.worker)
+            gone = "its worker was forgotten"
+            away = gone if worker is None else absence(state, worker)
             raise Unreachable(away, f"job {job} runs there")
         elif live.state is AttemptState.RUNNING and live.after is None:
             return live

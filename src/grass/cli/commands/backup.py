@@ -27,7 +27,8 @@ COMMAND = Command(
     usage="FILE",
     about=(
         "Copy the database of this machine's queue into a file, also while the daemon "
-        "runs: the state of one moment, with the functions and arguments of tasks. "
+        "runs: the state of one moment, with the functions and arguments of tasks, the "
+        "broker's private key, its worker's id and the options of its daemon. "
         "Output of jobs is not in it. An older backup of this name is replaced, any "
         "other file is not. `grass restore FILE` puts it back."
     ),

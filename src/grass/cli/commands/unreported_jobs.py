@@ -17,15 +17,12 @@ from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.config import LOCAL, home
 from grass.errors import NoAnswer, NoDaemon
-from grass.keeper.codec import BadMessage, BrokenLine, decode_entry, encode
-from grass.keeper.launch import connect
-from grass.keeper.protocol import HelloEntry, HelloVerb, cluster_of
+from grass.keeper.launch import state_of
+from grass.keeper.protocol import cluster_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-ANSWER_S = 3.0
 
 
 def warn_of_unreported(words: Sequence[str]) -> None:
@@ -86,14 +83,6 @@ def _unfinished_in_own_queue() -> int:
 
 def _running() -> Counter[str]:
     """Return how many attempts of each cluster the keeper has that have not ended."""
-    try:
-        with connect(home().keeper) as channel:
-            channel.settimeout(ANSWER_S)
-            channel.sendall(encode(HelloVerb()))
-            with channel.makefile("rb") as lines:
-                hello = decode_entry(lines.readline())
-    except (OSError, BrokenLine, BadMessage):
-        # Without a keeper nothing runs; one that is busy costs only a warning.
-        return Counter()
-    known = hello.attempts if isinstance(hello, HelloEntry) else []
+    hello = state_of(home().keeper)
+    known = [] if hello is None else hello.attempts
     return Counter(cluster_of(one.id) for one in known if one.state != "exited")

@@ -97,14 +97,17 @@ def _state(worker: Document, now: datetime) -> str:
     )
 
 
-def _warn_of_removed(workers: Iterable[Document]) -> None:
-    """Warn of a worker that the broker's daemon had before `--no-worker`."""
+def _warn_of_removed(workers: list[Document]) -> None:
+    """Warn of a worker that the broker's daemon had before."""
+    at_home = [one for one in workers if one.get("address", "unknown") is None]
+    own = [one["name"] for one in at_home if one["connected"]]
+    now = f"has another identity, {own[0]}," if own else "runs with --no-worker"
     for worker in workers:
         if connection_state(worker) == "off":
             name = worker["name"]
             warn(
-                f"worker {name} was part of the broker's daemon, which runs with"
-                f" --no-worker now; `grass workers forget {quote(name)}` removes it"
+                f"worker {name} was part of the broker's daemon, which {now} now;"
+                f" `grass workers forget {quote(name)}` removes it"
             )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grass.config import Home
+from grass.daemon.database import identity_files
 from grass.daemon.database.brokers_key import HomeKey
 from grass.daemon.database.database_loss import (
     MOVED,
@@ -16,7 +17,7 @@ from grass.daemon.database.database_loss import (
 )
 from grass.daemon.database.open_store import cluster_in, in_postgres
 from grass.daemon.home_lock import locked
-from grass.daemon.worker_setup import worker_id
+from grass.daemon.worker_setup import note_id, worker_id
 from grass.errors import NotFound, Refused, UsageError
 from grass.keeper.crash_points import crash_point
 from grass.setting_values import SQLITE
@@ -145,18 +146,29 @@ def back_up(home: Home, url: str, target: str) -> tuple[int, int]:
     _refuse_postgres(url, "pg_dump")
     if not os.path.exists(home.database):
         raise NotFound(f"there is no database {home.database}")
-    return backups.back_up(Path(home.database), Path(target).absolute())
+    files = identity_files.identity_files(home)
+    return backups.back_up(Path(home.database), Path(target).absolute(), files)
 
 
-def restore(home: Home, url: str, source: str) -> int:
-    """Put a backup in the place of the database."""
+def replaced_machine(home: Home, url: str, source: str) -> str | None:
+    """Return which machine a restore here would replace; None: it is this one."""
     _refuse_postgres(url, "pg_restore")
     if not os.path.exists(source):
         raise NotFound(f"there is no file {source}")
+    return identity_files.replaced_machine(home, backups.files_in(Path(source)))
+
+
+def restore(home: Home, url: str, source: str) -> int:
+    """Put a backup in the place of the database, and its broker's identity here."""
+    _refuse_postgres(url, "pg_restore")
     with locked(home):
+        files = backups.files_in(Path(source))
         jobs = backups.restore(Path(source), Path(home.database))
         with contextlib.closing(SqliteStore(Path(home.database))) as store:
             write_cluster(home, store.load(0).cluster)
+        identity_files.put_back(home, files)
+        with contextlib.suppress(FileNotFoundError):
+            note_id(home, Path(home.worker_id).read_text().strip())
     return jobs
 
 

@@ -191,7 +191,7 @@ def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
             f"`grass show {job}` names it; if its pool is behind a submit_prefix, the"
             f" output is on the cluster: {attempt.output}",
         )
-    return Unreachable(absence(worker), f"the output of job {job} is there")
+    return Unreachable(absence(state, worker), f"the output of job {job} is there")
 
 
 async def find_end(read: ReadPiece, begin: int) -> int:

@@ -1,11 +1,11 @@
 """A backup of a store in SQLite: one file with the database and the blobs it names.
 
 The copy is of one commit, and made while a broker writes. Blobs are in a table of their
-own, which only backups have.
+own, which only backups have, and so are small files that go with the database.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -18,10 +18,14 @@ _TABLE = """CREATE TABLE backup_blobs (
     name TEXT NOT NULL, begins_at INTEGER NOT NULL, data BLOB NOT NULL,
     PRIMARY KEY (name, begins_at)
 ) WITHOUT ROWID"""
+_FILES = "CREATE TABLE backup_files (name TEXT PRIMARY KEY, data BLOB NOT NULL)"
+_OWN_TABLES = ("backup_blobs", "backup_files")
 _NAMED = "SELECT blob FROM spec_blobs UNION SELECT blob FROM job_blobs"
 
 
-def back_up(path: Path, target: Path) -> tuple[int, int]:
+def back_up(
+    path: Path, target: Path, files: Mapping[str, bytes] | None = None
+) -> tuple[int, int]:
     """Copy a database and its blobs into one file; return its jobs and its blobs.
 
     An older backup is replaced, anything else is not.
@@ -38,6 +42,9 @@ def back_up(path: Path, target: Path) -> tuple[int, int]:
                 source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             copy.execute(_TABLE)
+            copy.execute(_FILES)
+            insert = "INSERT INTO backup_files VALUES (?, ?)"
+            copy.executemany(insert, (files or {}).items())
             blobs = _add_blobs(copy, BlobFolder(path.parent / "blobs", is_shared=True))
             (jobs,) = copy.execute("SELECT COUNT(*) FROM jobs").fetchone()
             copy.commit()
@@ -96,7 +103,8 @@ def restore(backup: Path, path: Path) -> int:
             with closing(sqlite3.connect(draft)) as copy:
                 draft.chmod(0o600)
                 source.backup(copy)
-                copy.execute("DROP TABLE backup_blobs")
+                for table in _OWN_TABLES:
+                    copy.execute(f"DROP TABLE IF EXISTS {table}")
                 copy.commit()
                 copy.execute("VACUUM")
                 (jobs,) = copy.execute("SELECT COUNT(*) FROM jobs").fetchone()
@@ -110,6 +118,18 @@ def restore(backup: Path, path: Path) -> int:
             old.rename(f"{kept}{end}")
     draft.rename(path)
     return int(jobs)
+
+
+def files_in(backup: Path) -> dict[str, bytes]:
+    """Return the files that a backup has beside the database; an older one has none."""
+    try:
+        with closing(_opened(backup)) as source:
+            names = "SELECT 1 FROM sqlite_master WHERE name = 'backup_files'"
+            if source.execute(names).fetchone() is None:
+                return {}
+            return dict(source.execute("SELECT name, data FROM backup_files"))
+    except sqlite3.Error as error:
+        raise StorageError(f"{backup} cannot be restored: {error}") from error
 
 
 def _name_to_keep(path: Path) -> Path:
