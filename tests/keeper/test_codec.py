@@ -49,6 +49,10 @@ ADDED = {
         "runner",
         "result",
         "most_told",
+        "may_return",
+        "script",
+        "why",
+        "missing",
     ),
 }
 """Keys that came later; an older keeper or daemon ignores them."""

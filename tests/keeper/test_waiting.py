@@ -99,7 +99,8 @@ def test_recalled_attempt_never_runs_and_its_follower_moves_up(
     held.start("b", "true", after="a")
     held.start("c", "true", after="b")
     held.send(v="recall", ids=["b", "a", "nobody"])
-    assert held.receive() == other.receive() == {"e": "recalled", "id": "b"}
+    recalled = {"e": "recalled", "id": "b", "why": "", "missing": ""}
+    assert held.receive() == other.receive() == recalled
     let_go(held)
     expected = [("exited", "a"), ("started", "c"), ("exited", "c")]
     assert events_to(held, "exited", "c") == expected

@@ -14,7 +14,11 @@ from pathlib import Path
 from tests.support.homes import GRASS, GrassHome, Ran
 from tests.support.patience import PATIENCE_S
 
-_ENTER = 'mount --bind "$1" /etc/hosts; hostname "$2"; shift 2; exec "$@"'
+_ENTER = """
+mount --bind "$1" /etc/hosts; hostname "$2"
+if test -n "$3"; then mount -t tmpfs none "$3"; fi
+shift 3; exec "$@"
+"""
 
 
 class Host(GrassHome):
@@ -28,6 +32,7 @@ class Host(GrassHome):
         self.space = f"{lan.prefix}-{name}"
         self.port = f"{lan.prefix}p{number}"
         self.address = f"{lan.network}.{number}"
+        self._hidden = ""
         self.grass = (*self.inside(), *GRASS)
         self._daemons: list[subprocess.Popen[str]] = []
 
@@ -35,8 +40,13 @@ class Host(GrassHome):
         """Give the words that have a command run on this host."""
         return (
             *("nsenter", f"--net=/run/netns/{self.space}", "unshare", "-u", "-m"),
-            *("sh", "-c", _ENTER, "sh", str(self.lan.names), self.name),
+            *("sh", "-c", _ENTER, "sh", str(self.lan.names), self.name, self._hidden),
         )
+
+    def hide(self, folder: Path) -> None:
+        """Have what starts on this host from now on find a folder empty."""
+        self._hidden = str(folder)
+        self.grass = (*self.inside(), *GRASS)
 
     def serve(self, *options: str) -> subprocess.Popen[str]:
         """Run a daemon in the foreground of this host."""

@@ -93,18 +93,15 @@ class Client(ClusterClient):
         return self.idempotent("POST", "/jobs/plan", lambda: self._from_here(body))
 
     def _from_here(self, body: Document) -> Document:
-        """Add what is about this machine, and may hold secrets, if it stays here.
+        """Add the directory, and what may hold secrets if it stays on this machine.
 
         Only who sends knows: a standby sends the call on to another machine.
         """
+        body = {**body, "directory": caller_directory()}
         if self.remote:
             return body
-        return {
-            **body,
-            "environment": user_environment(os.environ),
-            "directory": caller_directory(),
-            "umask": caller_umask(),
-        }
+        own = {"environment": user_environment(os.environ), "umask": caller_umask()}
+        return {**body, **own}
 
     def overview(
         self, queue: str | None = None, *, members: bool = False, usage: bool = False

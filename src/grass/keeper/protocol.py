@@ -84,6 +84,10 @@ class StartVerb(NamedTuple):
     cpu_max: Seconds | None = None
     task: TaskRun | None = None
     """What a runner is to do; `argv` and `env` are those of the runner."""
+    may_return: bool = False
+    """Whether a start is returned whose directory, program or script is missing."""
+    script: str | None = None
+    """The file that the program reads first, which is checked if it may return."""
 
 
 class StopVerb(NamedTuple):
@@ -335,6 +339,10 @@ class RecalledEntry(NamedTuple):
     """An attempt was dropped before it began."""
 
     id: str
+    why: str = ""
+    """Empty where it was asked for."""
+    missing: str = ""
+    """The file that is missing here."""
 
 
 class LeaseEntry(NamedTuple):

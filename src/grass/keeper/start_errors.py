@@ -22,6 +22,15 @@ class CannotStart(Exception):
     """The job cannot be started; one sentence says why."""
 
 
+class MissingHere(CannotStart):
+    """A file that the job names cannot be used here; another machine may have it."""
+
+    def __init__(self, reason: str, path: str) -> None:
+        super().__init__(reason)
+        self.path = path.encode("utf-8", "backslashreplace").decode()
+        """As the job names it."""
+
+
 class CannotStartNow(Exception):
     """The machine cannot start programs at present; a few words say why."""
 

@@ -223,6 +223,8 @@ class Returned(Message, tag="returned"):
     reason: str
     placed_at: int = 0
     """As in the `Start` or `Recall` that this answers; 0: it had none."""
+    missing: str = ""
+    """The directory, program or script that is missing there, as the job names it."""
 
 
 class Readiness(Message, tag="readiness"):
@@ -305,6 +307,8 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """Who has enqueued it; empty: the broker is of an older version."""
     most_told: int = 0
     """In bytes: a result of a task up to this size may come with its exit."""
+    may_return: bool = False
+    """Whether it is returned where its directory, program or script is missing."""
 
 
 class Forget(Message, tag="forget"):

@@ -8,6 +8,7 @@ sees the whole request.
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from grass.broker.core.attempts import avoided
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.broker.core.workers.worker_memory import UnitNotes
@@ -206,6 +207,16 @@ def no_worker(
     return f"no worker that could run it takes jobs: {shown}"
 
 
+def avoided_words(state: State, job: Job) -> str:
+    """Say on which workers a job is not placed, and why."""
+    why = avoided.reasons(state, job)
+    known = [one for one in why if one in state.workers]
+    texts = [f"not on `{registry.name_of(state, one)}`: {why[one]}" for one in known]
+    left = len(texts) - MOST_NAMED
+    more = [f"and not on {left} more"] if left > 0 else []
+    return "; ".join(texts[:MOST_NAMED] + more)
+
+
 def prospects(
     state: State, spec: Spec, reason: Explanation, forgotten: WorkerNames
 ) -> list[ProspectReply]:
@@ -230,6 +241,8 @@ def _prospect(
         reason, why = "to-come", words_for(state, pool, job)
     elif one.obstacle is PlacementObstacle.AWAY:
         reason, why = _away(state, one.worker)
+    elif one.obstacle is PlacementObstacle.AVOIDED:
+        why = avoided.reasons(state, state.jobs[job]).get(one.worker, "")
     elif one.obstacle is PlacementObstacle.FREE:
         why = "has room for it"
     elif one.blame is not None:

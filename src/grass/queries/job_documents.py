@@ -237,10 +237,13 @@ def why_waiting(
     except NotFound:
         return "just arriving"
     if reason.worker is None and reason.gate() is None:
-        return constraints.no_worker(state, state.specs[known.spec], reason, forgotten)
-    said = reason.text(constraints.told(state))
-    words = pool_words(state, known) if reason.gate() is None else None
-    return f"{said}; {words}" if words else said
+        spec = state.specs[known.spec]
+        said, words = constraints.no_worker(state, spec, reason, forgotten), None
+    else:
+        said = reason.text(constraints.told(state))
+        words = pool_words(state, known) if reason.gate() is None else None
+    texts = said, words, constraints.avoided_words(state, known)
+    return "; ".join(filter(None, texts))
 
 
 def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:

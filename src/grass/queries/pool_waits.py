@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from grass.broker.core.pools.engine_answers import UNLISTED_US
-from grass.broker.core.pools.pool_workers import placeholder
+from grass.broker.core.pools.pool_memory import placeholder
 from grass.broker.core.state import State
 from grass.model.jobs.job import Job
 from grass.model.pools import Pilot, PilotStage, PilotState, Pool

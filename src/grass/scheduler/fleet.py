@@ -17,7 +17,7 @@ from grass.scheduler.job_types import JobType
 from grass.scheduler.learned_memory import whole_models
 from grass.scheduler.pilot_terms import PilotTerms, admits
 from grass.scheduler.placement import fits_when_empty
-from grass.scheduler.shapes import Gates, QueueGate, Shape
+from grass.scheduler.shapes import Gates, QueueGate, Shape, ShapeKey
 from grass.scheduler.unit_changes import (
     add_missing,
     held_of,
@@ -153,6 +153,12 @@ class Fleet:
             for kind, units in before.items()
         }
         return {kind: units for kind, units in less.items() if units}
+
+    def set_avoided(self, name: str, kind: str, queue: str, *, on: bool) -> None:
+        """Set whether jobs of a kind, all of one queue, are not placed on a worker."""
+        kinds = self._get_or_add(name).avoided_by
+        (kinds.add if on else kinds.discard)(kind)
+        self.changed_queues[queue] = None
 
     def set_view(self, queue: str, name: str, limits: Capacity | None) -> None:
         """Set or remove a queue's view on a worker, which may not be known yet."""
@@ -313,14 +319,13 @@ class Fleet:
 
     def eligible(self, shape: Shape) -> list[WorkerUnits]:
         """Return the workers that could run a job of this shape when empty, by name."""
-        key = shape.key
-        return [
-            worker
-            for worker in self.serving(shape.queue)
-            if admits(worker, key, self.now)
-            and key.labels <= worker.labels
-            and fits_when_empty(worker, key)
-        ]
+        serving, key = self.serving(shape.queue), shape.key
+        return [worker for worker in serving if self.suits(worker, key)]
+
+    def suits(self, worker: WorkerUnits, key: ShapeKey) -> bool:
+        """Return whether a worker could run a job when empty, be it here or away."""
+        may_be_there = admits(worker, key, self.now) and key.labels <= worker.labels
+        return may_be_there and fits_when_empty(worker, key)
 
     def _get_or_add(self, name: str) -> WorkerUnits:
         worker = self.workers.get(name)

@@ -6,14 +6,23 @@ The state is that of `Scheduler`, which inherits from this.
 from collections.abc import Iterable
 
 from grass.errors import NotFound
-from grass.model.resources import Allocation, Capacity
+from grass.model.resources import Allocation, Capacity, Request
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
+from grass.scheduler.learned_memory import with_any_memory
 from grass.scheduler.pilot_terms import has_time
 from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.reasons.explanation import Explanation, explain, position
+from grass.scheduler.reasons.unmet_requests import never_fits
 from grass.scheduler.reservations import Reservations
-from grass.scheduler.shapes import Shape, ShapeState, first
+from grass.scheduler.shapes import (
+    QueueGate,
+    Shape,
+    ShapeKey,
+    ShapeState,
+    first,
+    job_of,
+)
 from grass.scheduler.worker_units import Holder, WorkerUnits, less
 
 
@@ -87,10 +96,55 @@ class Inspection:
         return (
             shape.queue.open_to_all
             and shape.key.worker is None
+            and shape.key.kind not in worker.avoided_by
             and shape.key.labels <= worker.labels
             and fits_when_empty(worker, shape.key)
             and has_time(worker, shape.key, self._fleet.now)
         )
+
+    def never_fits(  # noqa: PLR0913 - as `enqueue_all` takes them
+        self,
+        queue: str,
+        request: Request,
+        *,
+        worker: str | None = None,
+        labels: frozenset[str] = frozenset(),
+        gpu_model: str | None = None,
+        learned: str | None = None,
+        time_s: float | None = None,
+    ) -> str | None:
+        """Say why no known worker of the queue could ever meet a request, or None."""
+        record = self._queues.get(queue) or QueueGate(queue)
+        known = self._fleet.known(record)
+        if worker is not None:
+            known = [each for each in known if each.name == worker]
+        key = ShapeKey(queue, request, worker, labels, model=gpu_model, learned=learned)
+        return never_fits(known, key._replace(time_s=time_s), self._fleet.now)
+
+    def hosts(  # noqa: PLR0913 - as `enqueue_all` takes them
+        self,
+        queue: str,
+        request: Request,
+        *,
+        worker: str | None = None,
+        labels: frozenset[str] = frozenset(),
+        gpu_model: str | None = None,
+        learned: str | None = None,
+        time_s: float | None = None,
+    ) -> list[str]:
+        """Return the workers that could run such a job when empty, here or away."""
+        gate = self._queues.get(queue) or QueueGate(queue)
+        key = ShapeKey(queue, request, worker, labels, model=gpu_model, learned=learned)
+        key = key._replace(time_s=time_s)
+        key = key if learned is None else with_any_memory(key)
+        known = self._fleet.known(gate)
+        return [one.name for one in known if self._fleet.suits(one, key)]
+
+    def of_no_kind(self, job: int, most: int) -> list[int]:
+        """Return the first jobs that wait for the same as this one, but of no kind."""
+        key = self._shape_of(job).key._replace(kind=None)
+        shape = self._dispatch.shapes.get(key)
+        return [] if shape is None else [job_of(one) for one in shape.first(most)]
 
     def capacity(self, worker: str) -> Capacity:
         """Return what a worker has, per unit."""

@@ -32,6 +32,8 @@ class PilotTerms(NamedTuple):
 
 def admits(worker: WorkerUnits, key: ShapeKey, now: float) -> bool:
     """Return whether jobs of a shape may be on a worker, whatever its units."""
+    if key.kind in worker.avoided_by:
+        return False
     terms = worker.terms
     if terms is not None and terms.bound:
         return key.worker == worker.name

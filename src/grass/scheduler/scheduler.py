@@ -20,7 +20,6 @@ from grass.scheduler.inspection import Inspection, copied
 from grass.scheduler.learned_memory import packed_units
 from grass.scheduler.pilot_terms import PilotTerms, admits
 from grass.scheduler.prefetch import PrefetchChains, may_follow
-from grass.scheduler.reasons.unmet_requests import never_fits
 from grass.scheduler.shapes import (
     Gate,
     Gates,
@@ -115,6 +114,10 @@ class Scheduler(Inspection):
             units.processes = processes
             self._dispatch.reconsider_guests(worker)
 
+    def set_avoided(self, worker: str, kind: str, queue: str, on: bool) -> None:
+        """Set whether jobs of a kind, all of one queue, are not placed on a worker."""
+        self._fleet.set_avoided(worker, kind, queue, on=on)
+
     def set_view(self, queue: str, worker: str, capacity: Capacity | None) -> None:
         """Limit a queue to these units and amounts of the kinds named; None removes."""
         self._queue(queue)
@@ -196,6 +199,7 @@ class Scheduler(Inspection):
         learned: str | None = None,
         process: int | None = None,
         time_s: float | None = None,
+        kind: str | None = None,
     ) -> None:
         """Add waiting jobs that ask for the same, in the order of their ids.
 
@@ -205,7 +209,7 @@ class Scheduler(Inspection):
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        said = limiters, gpu_model, policy, learned, process, time_s
+        said = limiters, gpu_model, policy, learned, process, time_s, kind
         key = ShapeKey(queue, request, worker, labels, *said)
         shape = dispatch.shapes.get(key)
         if shape is None:
@@ -341,25 +345,6 @@ class Scheduler(Inspection):
     def decide(self, now: float) -> list[Placement]:
         """Start all jobs that may start, in order; `now` is of a monotonic clock."""
         return [] if self._paused else self._dispatch.run(now)
-
-    def never_fits(  # noqa: PLR0913 - as `enqueue_all` takes them
-        self,
-        queue: str,
-        request: Request,
-        *,
-        worker: str | None = None,
-        labels: frozenset[str] = NO_LABELS,
-        gpu_model: str | None = None,
-        learned: str | None = None,
-        time_s: float | None = None,
-    ) -> str | None:
-        """Say why no known worker of the queue could ever meet a request, or None."""
-        record = self._queues.get(queue) or QueueGate(queue)
-        known = self._fleet.known(record)
-        if worker is not None:
-            known = [each for each in known if each.name == worker]
-        key = ShapeKey(queue, request, worker, labels, model=gpu_model, learned=learned)
-        return never_fits(known, key._replace(time_s=time_s), self._fleet.now)
 
     def check(self) -> None:
         """Walk every invariant; raise AssertionError with the one that is broken."""

@@ -72,6 +72,8 @@ class ShapeKey(NamedTuple):
     """
     time_s: float | None = None
     """How long it may take, its grace included; None: it has no limit."""
+    kind: str | None = None
+    """Which workers it avoids: see `Fleet.set_avoided`."""
 
 
 def spreads(key: ShapeKey) -> bool:

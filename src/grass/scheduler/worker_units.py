@@ -139,6 +139,7 @@ class WorkerUnits:
     """
 
     __slots__ = (
+        "avoided_by",
         "away",
         "busy",
         "capacity",
@@ -178,8 +179,8 @@ class WorkerUnits:
         """The job types of the whole fleet."""
         self.least = least
         """The part of its memory that a share of a GPU has at least."""
-        self.away = True
-        self.known = False
+        self.avoided_by = set[str | None]()  # Kinds of jobs that are not placed here.
+        self.away, self.known = True, False
         self.labels: frozenset[str] = frozenset()
         self.capacity: Capacity = {}
         self.free: Capacity = {}

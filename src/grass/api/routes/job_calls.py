@@ -63,8 +63,11 @@ def enqueue_call(
 
 
 def drop_callers_files(body: EnqueueBody) -> None:
-    """Drop what is about the caller's machine, as it is another than this one."""
-    body.environment = body.directory = body.umask = None
+    """Drop what is about the caller's machine, as it is another than this one.
+
+    The directory stays, as a name: a worker that lacks it returns the job's start.
+    """
+    body.environment = body.umask = None
     for job in (body.defaults, *body.jobs):
         if job.task is not None:
             job.task = replace(job.task, interpreter="")

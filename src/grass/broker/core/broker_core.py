@@ -11,6 +11,7 @@ from typing import Any
 from grass.broker.core import calls
 from grass.broker.core.access import tokens, worker_identity
 from grass.broker.core.attempts import (
+    avoided,
     foreign,
     foreign_calls,
     placing,
@@ -129,6 +130,7 @@ class BrokerCore:
         state = self.state
         bulk_calls.advance(state.bulk.enqueues)
         eligibility.due(state)
+        avoided.due(state)
         if state.readiness.due:
             reconcile.note_unable(state)
         for job, reason in eligibility.advance(state):
@@ -140,11 +142,13 @@ class BrokerCore:
         """Tell whether `advance` has more to do."""
         state = self.state
         slices_left = state.bulk.busy or state.dependencies.unchecked
+        slices_left = slices_left or state.avoided.redirected
         return bool(slices_left or removals.due(state))
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""
         state = self.state
+        state.avoided.redirected = False
         if state.absences:
             leases.run_out(state, now_s)
         if state.pools.in_use:
@@ -152,6 +156,8 @@ class BrokerCore:
         for placement in state.scheduler.decide(now_s):
             job = placement.job
             if state.bulk.before_start and bulk_calls.act_before_start(state, job):
+                continue
+            if state.avoided.kinds and placing.redirect(state, placement):
                 continue
             placing.place(state, placement)
             state.prefetched.started.append(job)
@@ -177,6 +183,8 @@ class BrokerCore:
                     break
                 after = state.scheduler.predecessor(ahead.job)
                 assert isinstance(after, int)
+                if state.avoided.kinds and placing.redirect(state, ahead):
+                    continue
                 state.prefetched.sent[ahead.job] = now_s
                 placing.place(state, ahead, after)
 
@@ -201,7 +209,7 @@ class BrokerCore:
     def next_time(self) -> int | None:
         """Return the time of the wall clock at which there is something to do."""
         times = [eligibility.next_time(self.state), *self.state.readiness.due.values()]
-        times += pool_workers.next_times(self.state)
+        times += [*pool_workers.next_times(self.state), self.state.avoided.next_us]
         return min((at for at in times if at is not None), default=None)
 
     def take(self) -> Batch:
@@ -243,6 +251,7 @@ class BrokerCore:
             if attempt.after is not None:
                 state.scheduler.restore_prefetched(attempt.job, attempt.after)
         jobs = state.jobs.values()
+        avoided.restore(state, (job for job in jobs if job.returns))
         eligibility.enter_all(
             state, (job for job in jobs if job.state is not JobState.RUNNING)
         )

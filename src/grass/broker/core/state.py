@@ -12,6 +12,7 @@ import msgspec
 
 from grass.broker.core.attempts.attempt_memory import (
     AlikeStart,
+    AvoidedWorkers,
     ForeignAttempts,
     Prefetched,
     Returns,
@@ -125,6 +126,7 @@ class State:
         self.removals = Removals(snapshot.last_removal)
         self.prefetched = Prefetched()
         self.returns = Returns()
+        self.avoided = AvoidedWorkers()
         self.last_start: AlikeStart | None = None
         self.foreign = ForeignAttempts(self.scheduler)
         self.declared = Declared(snapshot.queues)

@@ -14,7 +14,7 @@ from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
 from grass.keeper.core.running import SIGCONT, SIGTERM
 from grass.keeper.exit_reasons import MEMORY_LIMIT
-from grass.keeper.protocol import ForgottenEntry
+from grass.keeper.protocol import ForgottenEntry, RecalledEntry
 
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
@@ -179,8 +179,14 @@ class Exits:
         self._state.timers.cancel_all(_PURPOSES, attempt.id)
 
     def spawn_failed(self, event: events.SpawnFailed, now: float) -> None:
-        """Finish an attempt whose program never ran."""
+        """Finish an attempt whose program never ran, or return it."""
         attempt = self._state.attempts[event.id]
+        if event.missing and attempt.stop_plan is None:
+            self._unbegin(attempt, now)
+            self._starts.drop(attempt.id)
+            recalled = RecalledEntry(event.id, event.reason, event.missing)
+            self._state.want(effects.Tell(recalled))
+            return
         if attempt.pid is not None:
             self._state.by_pid.pop(attempt.pid, None)
         self._runners.not_begun(attempt.id, now)
@@ -198,13 +204,17 @@ class Exits:
             # It was stopped meanwhile.
             self.spawn_failed(events.SpawnFailed(start.id, event.reason, event.at), now)
             return
+        self._unbegin(attempt, now)
+        self._starts.queue(attempt, start)
+
+    def _unbegin(self, attempt: KeeperAttempt, now: float) -> None:
+        """Undo what was done to start an attempt of which nothing ran."""
         self._state.want(effects.Unrecord(attempt.id, attempt.entries()))
         self._runners.not_begun(attempt.id, now)
         if attempt.pid is not None:
             self._state.by_pid.pop(attempt.pid, None)
             self._state.want(effects.ReleaseAttempt(attempt.id))
         attempt.pid = attempt.ticks = None
-        self._starts.queue(attempt, start)
 
     def forget(self, id: str) -> bool:
         """Drop an exit that the broker has stored; others are left alone."""

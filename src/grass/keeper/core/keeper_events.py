@@ -56,6 +56,8 @@ class SpawnFailed(NamedTuple):
     id: str
     reason: str
     at: int
+    missing: str = ""
+    """The file that another machine may have; empty: the attempt has failed."""
 
 
 class CannotSpawn(NamedTuple):

@@ -110,10 +110,14 @@ class Starts:
         """Drop an attempt that has not begun; others are left alone."""
         if not self.withdraw(id):
             return False
+        self.drop(id)
+        return True
+
+    def drop(self, id: str) -> None:
+        """Forget an attempt of which nothing ran."""
         del self._state.attempts[id]
         self._state.live -= 1
         self.start_followers(id)
-        return True
 
     def withdraw(self, id: str) -> bool:
         """Take an attempt that has not begun out of the queue, or out of the wait.

@@ -21,6 +21,7 @@ from grass.keeper.runner_line import DESCRIPTOR
 from grass.keeper.start_errors import (
     CannotStart,
     CannotStartNow,
+    MissingHere,
     cause,
     is_of_disk,
     is_of_machine,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from grass.keeper.system.rlimits import OpenFiles
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+_MISSING_HERE = (errno.ENOENT, errno.EACCES, errno.ENOEXEC)
+"""Another machine may have the interpreter, the right, or the architecture."""
 _EXEC_FAILURES = {
     errno.E2BIG: "the arguments and environment are longer than the kernel allows",
     errno.ENOEXEC: "`{}` is neither a program nor a script with a #! line",
@@ -54,6 +57,8 @@ class StartReport(NamedTuple):
     """Why the machine cannot start programs now."""
     folder: str | None = None
     """Where no output could be created, if that is the cause."""
+    missing: str = ""
+    """The path of a `MissingHere`."""
 
 
 class Outputs(NamedTuple):
@@ -88,10 +93,11 @@ class Spawner:
         umask = os.umask(output_umask(start))
         try:
             _enter(start.cwd)
+            program = find_program(start)
             outputs = open_outputs(start, _OPEN_FLAGS)
             os.umask(start.umask)
             try:
-                return self._run(start, find_program(start), outputs, line), outputs
+                return self._run(start, program, outputs, line), outputs
             finally:
                 close(outputs)
         finally:
@@ -178,9 +184,9 @@ def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
         os.umask(output_umask(start))
         _set_priority(start)
         _enter(start.cwd)
+        program = find_program(start)
         outputs = open_outputs(start, _OPEN_FLAGS & ~os.O_NONBLOCK)
         os.umask(start.umask)
-        program = find_program(start)
         null = os.open(os.devnull, os.O_RDWR)
         for source, target in ((null, 0), (outputs.stdout, 1), (outputs.stderr, 2)):
             os.dup2(source, target)
@@ -189,6 +195,8 @@ def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
             os.execve(*executed(start, program), environment(start))
         except (OSError, ValueError) as error:
             raise _exec_failure(error, program) from None
+    except MissingHere as error:
+        _report(writer, StartReport(error=str(error), missing=error.path))
     except CannotStart as error:
         _report(writer, StartReport(error=str(error)))
     except CannotStartNow as error:
@@ -251,8 +259,8 @@ def _enter(cwd: str) -> None:
     try:
         os.chdir(cwd)
     except (OSError, ValueError) as error:
-        what = f"directory `{_shown(cwd)}`"
-        raise CannotStart(f"could not start: {what}: {cause(error)}") from None
+        what = f"could not start: directory `{_shown(cwd)}`: {cause(error)}"
+        raise MissingHere(what, cwd) from None
 
 
 def open_outputs(start: StartVerb, flags: int) -> Outputs:
@@ -303,7 +311,16 @@ def close(outputs: Outputs) -> None:
 
 
 def find_program(start: StartVerb) -> str:
-    """Find argv[0] in the job's own PATH, then in its directory; cwd must be set."""
+    """Find argv[0], and the script that it reads; cwd must be set."""
+    program = _program(start)
+    if start.may_return and start.script and not os.path.exists(start.script):
+        text = f"script `{_shown(start.script)}` not found in {_shown(start.cwd)}"
+        raise MissingHere(f"could not start: {text}", start.script)
+    return program
+
+
+def _program(start: StartVerb) -> str:
+    """Find argv[0] in the job's own PATH, then in its directory."""
     name = start.argv[0]
     if "/" in name:
         return _checked(name, start.cwd)
@@ -313,9 +330,10 @@ def find_program(start: StartVerb) -> str:
             return program
     for program in candidates:
         if _kind(program) == "refused":
-            raise CannotStart(f"could not start: `{_shown(program)}` is not executable")
+            raise MissingHere(_not_executable(program), name)
     where = f"PATH or {_shown(start.cwd)}"
-    raise CannotStart(f"could not start: program `{_shown(name)}` not found in {where}")
+    text = f"could not start: program `{_shown(name)}` not found in {where}"
+    raise MissingHere(text, name)
 
 
 def executed(start: StartVerb, program: str) -> tuple[str, list[str]]:
@@ -342,10 +360,15 @@ def _checked(name: str, cwd: str) -> str:
     kind = _kind(name)
     if kind == "missing":
         where = "" if name.startswith("/") else f" in {_shown(cwd)}"
-        raise CannotStart(f"could not start: program `{_shown(name)}` not found{where}")
+        text = f"could not start: program `{_shown(name)}` not found{where}"
+        raise MissingHere(text, name)
     if kind == "refused":
-        raise CannotStart(f"could not start: `{_shown(name)}` is not executable")
+        raise MissingHere(_not_executable(name), name)
     return name
+
+
+def _not_executable(program: str) -> str:
+    return f"could not start: `{_shown(program)}` is not executable"
 
 
 def _kind(program: str) -> str:
@@ -366,7 +389,10 @@ def _exec_failure(error: OSError | ValueError, program: str) -> Exception:
     text = _EXEC_FAILURES.get(number or 0)
     if text is None:
         text = f"`{{}}`: {cause(error)}"
-    return CannotStart("could not start: " + text.replace("{}", _shown(program)))
+    reason = "could not start: " + text.replace("{}", _shown(program))
+    return (
+        MissingHere(reason, program) if number in _MISSING_HERE else CannotStart(reason)
+    )
 
 
 def _shown(text: str) -> str:

@@ -16,6 +16,7 @@ from grass.keeper.process_table import boot_ticks, start_ticks
 from grass.keeper.start_errors import (
     CannotStart,
     CannotStartNow,
+    MissingHere,
     cause,
     is_of_machine,
 )
@@ -150,6 +151,7 @@ class Starter:
 
     def _touches_network(self, start: StartVerb) -> bool:
         paths = [start.cwd, start.output, start.stderr or "/", start.argv[0]]
+        paths.append(start.script or "/")
         paths.extend(search_path(start))
         return self._mounts.touches_network(
             [os.path.join(start.cwd, path) for path in paths]
@@ -208,7 +210,9 @@ class Starter:
             why, folder = report.shortage, report.folder
             self._feed(events.CannotSpawn(start, why, utc_us(), folder))
         elif report.error is not None:
-            self._feed(events.SpawnFailed(start.id, report.error, utc_us()))
+            missing = report.missing if start.may_return else ""
+            failed = events.SpawnFailed(start.id, report.error, utc_us(), missing)
+            self._feed(failed)
         elif child.received:
             outputs = Outputs(-1, -1, report.offset, report.stderr_offset)
             self._feed(self._spawned(start, child.pid, outputs))
@@ -278,7 +282,9 @@ def _not_spawned(
         return events.CannotSpawn(start, str(error), utc_us(), error.folder)
     if isinstance(error, OSError):
         error = CannotStart(f"could not start: {cause(error)}")
-    return events.SpawnFailed(start.id, str(error), utc_us())
+    missing = error.path if isinstance(error, MissingHere) else ""
+    missing = missing if start.may_return else ""
+    return events.SpawnFailed(start.id, str(error), utc_us(), missing)
 
 
 def _ticks_of_child(pid: int, began: int) -> int:

@@ -22,8 +22,10 @@ _LAUNCHERS = (
     *(("conda", "run"), ("mamba", "run"), ("micromamba", "run"), ("pixi", "run")),
 )
 """Programs that start the one that they are given."""
+_MODULE = re.compile(r"-[A-Za-z]*m")
 _WITH_VALUE = ("-W", "-X", "-o", "-O", "-r", "-I", "--require")
 """Options of interpreters whose value is the next word."""
+_WITH_VALUE_IN_PYTHON = ("-W", "-X", "--check-hash-based-pycs")
 
 
 def default_name(words: Sequence[str]) -> str:
@@ -45,18 +47,40 @@ def subject(words: Sequence[str]) -> str:
     return words[0]
 
 
+def script_of(words: Sequence[str]) -> str | None:
+    """Return the file that a command's interpreter reads; None: there is surely none.
+
+    A shell looks for a plain name in its PATH as well, and others may read a number as
+    the value of an option that is not listed here.
+    """
+    interpreter = _base(words[0])
+    if not is_interpreter(interpreter):
+        return None
+    word = _run_by(interpreter, words[1:])
+    if not word or _is_module(interpreter, words, word):
+        return None
+    is_path = "/" in word if _SHELL.match(interpreter) else _SCRIPT.match(word)
+    return word if is_path or _PYTHON.match(interpreter) else None
+
+
+def _is_module(interpreter: str, words: Sequence[str], word: str) -> bool:
+    before = words[words.index(word, 1) - 1]
+    return bool(_PYTHON.match(interpreter) and _MODULE.fullmatch(before))
+
+
 def _run_by(interpreter: str, words: Sequence[str]) -> str:
     """Return the script or module that an interpreter runs; empty: none of a name."""
-    position = 0
+    position, python = 0, _PYTHON.match(interpreter)
+    with_value = _WITH_VALUE_IN_PYTHON if python else _WITH_VALUE
     while position < len(words):
         word = words[position]
         if not word.startswith("-"):
             return word
         if _is_code(interpreter, word):
             return ""
-        if _PYTHON.match(interpreter) and re.fullmatch(r"-[A-Za-z]*m", word):
+        if python and _MODULE.fullmatch(word):
             return words[position + 1] if position + 1 < len(words) else ""
-        position += 2 if word in _WITH_VALUE else 1
+        position += 2 if word in with_value else 1
     return ""
 
 

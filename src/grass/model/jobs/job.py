@@ -43,6 +43,15 @@ class Common(msgspec.Struct, frozen=True, gc=False):
     """The first job of the array it belongs to."""
 
 
+class Return(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A worker that returned a job's start, as something is missing there."""
+
+    worker: str
+    reason: str
+    missing: str
+    """The directory, program or script, as the job names it."""
+
+
 class Job(msgspec.Struct, gc=False):
     """One job, with one id for life."""
 
@@ -67,6 +76,8 @@ class Job(msgspec.Struct, gc=False):
     suspended_since: int | None = None
     met: bool = False
     """Whether its dependencies were all met once; then they count no more."""
+    returns: tuple[Return, ...] = ()
+    """The workers that returned it before anything ran, until it runs elsewhere."""
 
     @property
     def spec(self) -> int:

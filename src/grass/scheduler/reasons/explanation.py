@@ -39,6 +39,8 @@ class PlacementObstacle(StrEnum):
     BUSY = "busy"
     AWAY = "away"
     TOO_SMALL = "too-small"
+    AVOIDED = "avoided"
+    """Jobs of its kind are not placed there: the broker has the reason."""
     LABEL = "label"
     PINNED = "pinned"
 
@@ -221,6 +223,8 @@ def _feasibility_of(
     if not (fits_when_empty(worker, key) and has_time(worker, key, now)):
         why = too_small(worker, key, now)
         return Feasibility(name, PlacementObstacle.TOO_SMALL, why)
+    if key.kind in worker.avoided_by:
+        return Feasibility(name, PlacementObstacle.AVOIDED)
     if worker.away:
         return Feasibility(name, PlacementObstacle.AWAY)
     return _feasibility_here(worker, key, order)

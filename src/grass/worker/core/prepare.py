@@ -17,6 +17,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import bytes_of_amount
 from grass.model.gpu_details import visible_devices
 from grass.model.jobs.commands import safe_file_name, split_assignments
+from grass.model.jobs.default_names import script_of
 from grass.model.jobs.params import variable
 from grass.model.jobs.placeholders import fill, fill_command, unit_names, values_of
 from grass.model.jobs.signals import limit_signal
@@ -86,9 +87,10 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
     warning = limit_signal(start.limit_signal) if start.limit_signal else None
     environment = _environment(start, around, values, assignments)
+    filled = _filled(start, words, values)
     verb = StartVerb(
         id=start.attempt,
-        argv=_argv(start, _filled(start, words, values), around.shell),
+        argv=_argv(start, filled, around.shell),
         env=environment,
         cwd=cwd,
         umask=DEFAULT_UMASK if start.umask is None else start.umask,
@@ -109,6 +111,8 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         guest_ticks=guest[1],
         memory_max=_memory_limit(start),
         cpu_max=_core_limit(start),
+        may_return=start.may_return and start.guest is None,
+        script=None if start.shell or not filled else script_of(filled),
     )
     if start.task is None:
         return verb

@@ -51,7 +51,7 @@ def task_verb(
     of_attempt = {name: verb.env[name] for name in names if name in verb.env}
     of_runner = {name: verb.env[name] for name in verb.env.keys() - of_attempt.keys()}
     argv = [task.interpreter or place.python, *RUNNER]
-    verb = verb._replace(argv=argv, env=of_runner, under=[])
+    verb = verb._replace(argv=argv, env=of_runner, under=[], script=None)
     return verb._replace(task=_task_run(verb, start, task, place, of_attempt))
 
 

@@ -183,7 +183,7 @@ class WorkerCore:
             case StartedEntry() | ExitEntry() | StateEntry():
                 self._attempt_changed(entry)
             case keeper.RecalledEntry():
-                self._recalled(entry.id)
+                self._recalled(entry.id, entry.why or RECALLED, entry.missing)
             case keeper.UnableEntry():
                 self._can_start(entry.reason)
             case keeper.AbleEntry():
@@ -292,9 +292,9 @@ class WorkerCore:
         if asked and self._keeper_ready:
             self._effects.to_keeper.append(keeper.RecallVerb(asked))
 
-    def _return(self, attempt: str, reason: str, placed_at: int) -> None:
-        self._table.note_returned(attempt, placed_at)
-        self._effects.to_broker.append(Returned(attempt, reason, placed_at))
+    def _return(self, attempt: str, reason: str, at: int, missing: str = "") -> None:
+        self._table.note_returned(attempt, at)
+        self._effects.to_broker.append(Returned(attempt, reason, at, missing))
 
     def _keeper_hello(self, hello: HelloEntry) -> None:
         """Reconcile the worker's attempts with those of the keeper."""
@@ -379,12 +379,12 @@ class WorkerCore:
             self._effects.ended_inputs.append(entry.id)
         return ended
 
-    def _recalled(self, name: str, reason: str = RECALLED) -> None:
+    def _recalled(self, name: str, why: str = RECALLED, missing: str = "") -> None:
         attempt = self._attempts.get(name)
         if attempt is not None and attempt.exited is None:
             del self._attempts[name]
             self._table.free_units(name, attempt)
-            self._return(name, reason, attempt.notes.placed_at)
+            self._return(name, why, attempt.notes.placed_at, missing)
 
     def _say_hello(self) -> None:
         if not self._keeper_ready:

@@ -34,6 +34,8 @@ class AlikeStart(msgspec.Struct):
     made_of: tuple[Common, Spec, View]
     has_files: bool
     """Whether its worker has the caller's files."""
+    may_return: bool
+    """Whether another worker may have what its own lacks."""
     start: Start
 
 
@@ -67,6 +69,35 @@ class ForeignAttempt(msgspec.Struct):
     is_over: bool = False
     """Whether this database has it as ended."""
     grace_s: float = 0.0
+
+
+class Avoidance(msgspec.Struct):
+    """Why jobs of a kind are not placed on a worker, and until when."""
+
+    reason: str
+    since_us: int
+    until_us: int
+    times: int = 0
+    """How often it was tried again in vain."""
+    over: bool = False
+    """Whether the worker may be tried again, or was."""
+
+
+class AvoidedWorkers(msgspec.Struct):
+    """The workers that jobs of some kinds are not placed on."""
+
+    kinds: dict[str, dict[str, Avoidance]] = {}
+    """By kind and worker."""
+    queues: dict[str, str] = {}
+    """The queue of each kind."""
+    of_jobs: dict[int, str] = {}
+    """Jobs that are of a kind of their own."""
+    next_us: int | None = None
+    """When the next worker may be tried again."""
+    gone: set[str] = set()
+    """Workers that were disconnected since this broker has known them."""
+    redirected: bool = False
+    """Whether jobs were queued again that had been placed on such a worker."""
 
 
 class ForeignAttempts:

@@ -9,8 +9,9 @@ from operator import is_not
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import tracking
+from grass.broker.core.attempts import avoided, tracking
 from grass.broker.core.attempts.attempt_memory import AlikeStart
+from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
 from grass.link.messages import Recall, Start, ToWorker
 from grass.model.ids import AttemptId
@@ -51,6 +52,32 @@ def place(state: State, placement: Placement, after: int | None = None) -> None:
     units = units_json(placement.allocation)
     state.note("started", job.id, worker=worker.name, units=units)
     send_start(state, job, attempt)
+
+
+def redirect(state: State, placement: Placement) -> bool:
+    """Queue a job again that was placed on a worker which its kind avoids.
+
+    Others that wait with it have been queued before that was known. So each time many
+    of them are queued again as well.
+    """
+    job = state.jobs[placement.job]
+    kind = avoided.kind_of(state, job, state.specs[job.spec])
+    if kind is None or not avoided.is_avoided(state, kind, placement.worker):
+        return False
+    state.scheduler.release(job.id)
+    eligibility.queue_job(state, job)
+    waiting = state.scheduler.of_no_kind(job.id, eligibility.SLICE)
+    others = [state.jobs[number] for number in waiting]
+    others = [one for one in others if _is_of_kind(state, one, kind)]
+    for other in others:
+        state.scheduler.remove(other.id)
+    eligibility.enter_all(state, others)
+    state.avoided.redirected = True
+    return True
+
+
+def _is_of_kind(state: State, job: Job, kind: str) -> bool:
+    return avoided.kind_of(state, job, state.specs[job.spec]) == kind
 
 
 def _free_number(state: State, job: Job, worker: str) -> int:
@@ -114,16 +141,18 @@ def _start_of_alike(state: State, job: Job, attempt: Attempt) -> Start:
     spec = state.specs[job.spec]
     view = _view(state, job, attempt.worker)
     has_files = _has_callers_files(state, spec, attempt)
+    may_return = len(state.workers) > 1 or bool(state.pools.pools)
     # All of these are replaced when they change, so being the same is being equal.
     made_of = job.common, spec, view
     last = state.last_start
     if (
         last is None
         or any(map(is_not, last.made_of, made_of))
-        or last.has_files != has_files
+        or (last.has_files, last.may_return) != (has_files, may_return)
     ):
         start = _composed(state, job, view, has_files=has_files)
-        last = state.last_start = AlikeStart(made_of, has_files, start)
+        start = replace(start, may_return=may_return)
+        last = state.last_start = AlikeStart(made_of, has_files, may_return, start)
     return last.start
 
 

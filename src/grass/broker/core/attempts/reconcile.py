@@ -15,7 +15,7 @@ about the ids of jobs as well.
 """
 
 from grass.broker.core.access import worker_identity
-from grass.broker.core.attempts import foreign, placing, prefetch, tracking
+from grass.broker.core.attempts import avoided, foreign, placing, prefetch, tracking
 from grass.broker.core.calls import FromWorker
 from grass.broker.core.jobs import guests, removals, verbs
 from grass.broker.core.state import State
@@ -53,6 +53,7 @@ def hello(state: State, call: FromWorker, message: Hello) -> None:
     was_here = worker is not None and worker.connected
     worker = _registered(state, message, address)
     leases.back(state, worker.id)
+    avoided.connected(state, worker.id)
     removals.connected(state, message)
     state.batch.send(worker.id, _welcome(state, message))
     withholding.set_to(state, worker, message.withheld)
@@ -142,6 +143,7 @@ def gone(state: State, worker: str) -> None:
     if known is None or not known.connected:
         return
     known.connected, known.unable = False, ""
+    state.avoided.gone.add(worker)
     state.readiness.due.pop(worker, None)
     state.scheduler.remove_worker(worker)
     withholding.gone(state, known)

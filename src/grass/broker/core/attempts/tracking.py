@@ -8,7 +8,7 @@ import signal
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import foreign, more_memory, prefetch
+from grass.broker.core.attempts import avoided, foreign, more_memory, prefetch
 from grass.broker.core.attempts.outcomes import (
     FORGOTTEN,
     WANT_OF_MEMORY,
@@ -20,6 +20,7 @@ from grass.broker.core.calls import Done, NoteInnerType
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
+from grass.broker.core.workers import registry
 from grass.keeper.exit_reasons import CUT_OFF
 from grass.link.messages import (
     RECALLED,
@@ -114,6 +115,7 @@ def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
     """
     if attempt.state is AttemptState.STARTING:
         state.returns.in_a_row.pop(attempt.worker, None)
+        avoided.began(state, job, attempt.worker)
         state.move_attempt(attempt, AttemptState.RUNNING)
         since = max(attempt.started_at, state.now_us - int(ran_s * 1e6))
         attempt.started_at = job.started_at = min(since, state.now_us)
@@ -209,6 +211,9 @@ def returned(state: State, worker: str, message: Returned) -> None:
     if job.stopping_since is not None:
         _never_started(state, job, attempt, "cancelled before it started")
         return
+    if message.missing:
+        _missing_there(state, job, attempt, message)
+        return
     asked = job.id in state.returns.asked
     take_back(state, job, attempt, message.reason)
     process = state.specs[job.spec].asks_again
@@ -222,6 +227,20 @@ def returned(state: State, worker: str, message: Returned) -> None:
         # before it has reported all its attempts.
         state.scheduler.remove_worker(attempt.worker)
         state.batch.send(attempt.worker, Resync())
+
+
+def _missing_there(state: State, job: Job, attempt: Attempt, message: Returned) -> None:
+    """Place a job elsewhere, or end it where every worker lacks what it names."""
+    avoided.note_return(state, job, attempt.worker, message)
+    if not avoided.has_host(state, job):
+        avoided.try_older(state, job)
+    if avoided.has_host(state, job):
+        name = registry.name_of(state, attempt.worker)
+        take_back(state, job, attempt, message.reason, worker=name)
+        return
+    reason = avoided.failure(state, job, attempt.worker)
+    ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason)
+    _end(state, job, attempt, AttemptState.EXITED, ended)
 
 
 def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -> None:
@@ -243,9 +262,11 @@ def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -
         state.note("drained", worker=worker.id, name=worker.name, reason=why)
 
 
-def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+def take_back(
+    state: State, job: Job, attempt: Attempt, reason: str, **facts: str
+) -> None:
     """Undo a placement of which nothing was run: the job is queued in its old place."""
-    state.note("returned", job.id, reason=reason)
+    state.note("returned", job.id, reason=reason, **facts)
     # Nothing was run, so the number was never used: the next attempt takes it.
     state.batch.changes.attempts.pop((job.id, attempt.number), None)
     state.batch.changes.removed_attempts.append((job.id, attempt.number))
@@ -345,6 +366,7 @@ def finish(state: State, job: Job, end: JobState) -> None:
     dependency_graph.leave(state, job)
     dependency_graph.ended(state, job)
     state.batch.ended.append(job)
+    avoided.leave(state, job)
     state.specs.release(job.spec)
     del state.jobs[job.id]
     state.totals.unfinished[job.queue] -= 1

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypedDict, cast
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from grass.broker.core.attempts import avoided
 from grass.broker.core.calls import Done, Edit, Found
 from grass.broker.core.jobs import (
     array_limits,
@@ -120,6 +121,7 @@ class Change:
             state.specs.use(number)
             self._release(job.spec)
         state.totals.unfinished[job.queue] -= 1
+        avoided.leave(state, job)
         job.common = self._common(job.common, one.own, number)
         state.totals.unfinished[job.queue] += 1
         array_limits.moved(state, job)

@@ -11,6 +11,7 @@ An end may concern a hundred thousand jobs, so its dependents are checked in sli
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from grass.broker.core.attempts import avoided
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s
 from grass.broker.core.jobs import array_limits, dependency_graph
 from grass.broker.core.state import State
@@ -44,16 +45,17 @@ def enter_all(state: State, jobs: Iterable[Job]) -> None:
     """Enter unfinished jobs; queued ones that have most in common go together."""
     together: list[Job] = []
     for job in jobs:
-        if together and not _goes_with(job, together):
+        if together and not _goes_with(state, job, together):
             _enter_alike(state, together)
             together = []
         together.append(job)
     _enter_alike(state, together)
 
 
-def _goes_with(job: Job, others: list[Job]) -> bool:
+def _goes_with(state: State, job: Job, others: list[Job]) -> bool:
     one = others[0]
     alike = job.common is one.common and job.state is one.state
+    alike = alike and state.avoided.of_jobs.keys().isdisjoint((job.id, one.id))
     return alike and len(others) < SLICE
 
 
@@ -133,6 +135,7 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         learned=learned_type(spec, one),
         process=spec.asks_again,
         time_s=spec.rounded_time_s,
+        kind=avoided.kind_to_queue(state, one, spec),
     )
 
 

@@ -27,7 +27,14 @@ from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.params import Params, check_kinds
 from grass.model.jobs.signals import check_limit_signal
-from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed, least_request
+from grass.model.jobs.spec import (
+    CHANNEL,
+    NO_INPUT,
+    JobPatch,
+    Spec,
+    changed,
+    least_request,
+)
 from grass.model.queue import Queue
 from grass.model.resources import GPU_KINDS, ONE_CPU, split_auto
 from grass.store.changes import AnsweredCall
@@ -215,6 +222,9 @@ def _prepare(
         queue = queues.find(state, patch.queue or DEFAULT_QUEUE)
     default = ONE_CPU if queue.default_request is None else queue.default_request
     request, auto_vram = split_auto(default)
+    if patch.stdin == CHANNEL:
+        # A task host is sent what it runs, and needs no file of its caller's.
+        directory = None
     plain = Spec(
         request=request,
         auto_vram=auto_vram,

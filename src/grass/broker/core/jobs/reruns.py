@@ -9,6 +9,7 @@ from copy import copy
 
 from msgspec.structs import replace
 
+from grass.broker.core.attempts import avoided
 from grass.broker.core.calls import Done, Found, Rerun
 from grass.broker.core.jobs import (
     array_limits,
@@ -168,6 +169,7 @@ def _revive(
     state.totals.unfinished[job.queue] += 1
     state.specs.restore(job.spec, one.old)
     array_limits.join(state, job.common)
+    avoided.forget_kind(state, job)
     change.apply(one)
     state.move_job(job, JobState.HELD if call.hold else JobState.WAITING)
     state.note_by(call.actor, "rerun", job.id, changed=sorted(given(call.patch)))

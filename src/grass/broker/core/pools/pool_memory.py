@@ -56,6 +56,11 @@ class Silence(NamedTuple):
 PoolEffect = Submit | CancelPilots | DrainWorker
 
 
+def placeholder(pool: str) -> str:
+    """Return the name of the worker that may come; no worker's id looks like it."""
+    return f"pool {pool}"
+
+
 class PoolMemory:
     """All pools and pilots."""
 
@@ -123,6 +128,11 @@ class PoolMemory:
     def has_worker(self, worker: str) -> bool:
         """Return whether a worker is that of a pilot."""
         return any(one.worker == worker for one in self.pilots.values())
+
+    def pool_of(self, worker: str) -> str | None:
+        """Return the pool of a pilot's worker; None: it is in none."""
+        pilots = self.pilots.values()
+        return next((one.pool for one in pilots if one.worker == worker), None)
 
     def pilots_of(self, pool: str) -> list[Pilot]:
         """Return all pilots of a pool that may be alive."""

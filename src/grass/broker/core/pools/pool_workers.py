@@ -11,7 +11,11 @@ from grass.broker.core.access import tokens
 from grass.broker.core.calls import ForgetWorker, RevokeToken
 from grass.broker.core.pools import asking, binding, engine_answers, leaving
 from grass.broker.core.pools.asking import WaitingJob
-from grass.broker.core.pools.pool_memory import DrainWorker, RefusedJob
+from grass.broker.core.pools.pool_memory import (
+    DrainWorker,
+    RefusedJob,
+    placeholder,
+)
 from grass.broker.core.pools.sizing import (
     REPORT_S,
     has_own_pilot,
@@ -266,8 +270,3 @@ def _mark(state: State, pool: Pool, number: int) -> str:
     """Make a mark that no other pilot has, also after a backup was restored."""
     text = f"{state.cluster} {pool.seed} {state.now_us} {pool.made + number}"
     return hashlib.sha256(text.encode()).hexdigest()[:MARK_DIGITS]
-
-
-def placeholder(pool: str) -> str:
-    """Return the name of the worker that may come; no worker's id looks like it."""
-    return f"pool {pool}"

@@ -6,7 +6,7 @@ is no proof: a job that is to run again is held until a user releases it.
 """
 
 from grass.broker.core.access import tokens
-from grass.broker.core.attempts import tracking
+from grass.broker.core.attempts import avoided, tracking
 from grass.broker.core.attempts.outcomes import FORGOTTEN
 from grass.broker.core.calls import Done, ForgetWorker
 from grass.broker.core.jobs import queues, removals
@@ -27,6 +27,7 @@ def forget(state: State, call: ForgetWorker) -> Done:
     leases.back(state, worker.id)
     removals.drop(state, worker.id)
     withholding.forget(state, worker.id)
+    avoided.try_again(state, worker.id)
     _drop(state, worker)
     known = {"worker": worker.id, "name": worker.name}
     state.note_by(call.actor, "worker-forgotten", None, lost=len(lost), **known)

@@ -77,7 +77,7 @@ _BOUNDS = {
 }
 MOST_CORES = 1e6
 MOST_GPUS = 256
-_PATHS = ("output", "stderr", "usage")
+_PATHS = ("output", "stderr", "usage", "missing")
 _AboutAttempt = Report | Exited | Started | Returned | ProfileNoted | Overran
 
 
@@ -233,7 +233,7 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
             _check_cause(report)
         if isinstance(report, (Exited, Returned)) and report.reason:
             _check_readable(report.reason)
-            short = isinstance(report, Returned)
+            short = isinstance(report, Returned) and not report.missing
             report.reason = report.reason[: LONGEST_RETURN if short else LONGEST_REASON]
 
 

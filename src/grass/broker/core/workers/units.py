@@ -11,7 +11,7 @@ and removed together.
 from collections.abc import Iterator
 from contextlib import suppress
 
-from grass.broker.core.attempts import prefetch
+from grass.broker.core.attempts import avoided, prefetch
 from grass.broker.core.calls import (
     AddUnits,
     Done,
@@ -173,8 +173,9 @@ def set_worker_drained(state: State, call: SetWorkerDrained) -> Done:
         held = (one.job for one in state.attempts_on(worker.id))
         prefetch.recall(state, [job for job in held if job in state.prefetched.sent])
     event: EventKind = "drained" if call.drained else "undrained"
+    retried = not call.drained and avoided.try_again(state, worker.id)
     done = _changed(state, worker, call.actor, event, {"name": worker.name})
-    done.changed = before != call.drained
+    done.changed = before != call.drained or retried
     return done
 
 
