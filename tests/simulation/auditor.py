@@ -17,8 +17,10 @@ from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.resources import Allocation
+from grass.model.worker import Worker
 from grass.store.changes import Changes
 from tests.simulation.devices import LOST
+from tests.simulation.job_plans import lacks
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.processes import DISK_FULL, NO_PROCESS, Process
 from tests.simulation.pruned_output import PrunedOutput
@@ -27,6 +29,8 @@ from tests.simulation.world import SECOND, Host, Violation, World
 
 OVER = (AttemptState.EXITED, AttemptState.LOST)
 FORGOTTEN = "its worker was forgotten"
+NOWHERE = "could not start on "
+"""How the reason begins of a job that every worker has returned."""
 RESTARTED = "the machine was restarted"
 TIME_LIMIT = "time limit"
 KEEPERS_DEATH = ("the keeper was killed", "its keeper was killed")
@@ -257,6 +261,7 @@ class Auditor:
             self._check_placed(attempt, changes)
         if attempt.state in OVER:
             self._check_end(attempt)
+            self._check_missing(attempt, changes)
             self._check_duration(attempt)
 
     def _check_placed(self, attempt: Attempt, changes: Changes) -> None:
@@ -340,6 +345,19 @@ class Auditor:
             # It was sent to a keeper whose lease was over, which has the same causes.
             self._check_cause(attempt, name)
 
+    def _check_missing(self, attempt: Attempt, changes: Changes) -> None:
+        """A job must not fail for want of a folder that a worker has which fits it."""
+        if not (attempt.reason or "").startswith(NOWHERE):
+            return
+        job = changes.jobs[attempt.job]
+        spec = changes.specs.get(job.spec) or self.disk.specs[job.spec]
+        for worker in self.disk.workers.values():
+            gone = worker.id in changes.removed_workers
+            fits = spec.worker in (None, worker.id) and _has_room(worker, spec)
+            if fits and not gone and not lacks(self._world.seed, worker.id, spec.cwd):
+                name = self._name(job.id, attempt.number)
+                raise Violation(f"{name} fails, and {worker.id} has {spec.cwd}")
+
     def _is_spoiled(self, reason: str) -> bool:
         return any(name in reason for name in self.spoiled)
 
@@ -400,6 +418,13 @@ def _has_no_status(attempt: Attempt) -> bool:
     """Return whether it is not known how an attempt ended: not all kernels tell."""
     known = attempt.exit_code is not None or attempt.signal is not None
     return attempt.state is AttemptState.EXITED and not known
+
+
+def _has_room(worker: Worker, spec: Spec) -> bool:
+    """Return whether a worker surely fits a job: one that asks for cores alone."""
+    cores = sum(worker.found_capacity().get("cpu", {}).values())
+    fits = all(kind == "cpu" and amount <= cores for kind, amount in spec.request)
+    return fits and not spec.auto_vram and set(spec.labels) <= set(worker.labels)
 
 
 def _is_cut_off(attempt: Attempt) -> bool:

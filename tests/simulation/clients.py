@@ -33,7 +33,7 @@ from tests.simulation.array_edits import ArrayEdits
 from tests.simulation.cluster import Cluster
 from tests.simulation.devices import MEMORY
 from tests.simulation.guests import Guests
-from tests.simulation.job_plans import LONG, MIXED, SHORT
+from tests.simulation.job_plans import FOLDERS, LONG, MIXED, SHORT
 from tests.simulation.machine import Machine
 from tests.simulation.requests import Request
 from tests.simulation.task_blobs import TaskBlobs
@@ -70,6 +70,9 @@ class Clients:
         # A source of its own: runs without GPUs have the history they had.
         self._types = Random(f"types {cluster.world.seed}")
         self._tasks = Random(f"tasks {cluster.world.seed}")
+        self._folders = Random(f"folders {cluster.world.seed}")
+        self._named = self._folders.random() < 0.4 and len(cluster.machines) > 1
+        """Whether jobs name folders, which not all machines have."""
         self._blobs = TaskBlobs(cluster.world.seed, is_used=cluster.has_blobs)
         self._task_share = self._tasks.choice((0.0, 0.0, 0.5, 1.0))
         self._short = rng.random() < (0.15 if cluster.leases else 0.35)
@@ -154,6 +157,8 @@ class Clients:
             retry_lost=rng.choice((0, 1, 2)) if self._retry_lost else 0,
             at_most=1 if array and rng.random() < 0.3 * odd else None,
         )
+        if self._named and self._folders.random() < 0.5:
+            patch = replace(patch, cwd=self._folders.choice(FOLDERS))
         if patch.time_limit_s == WARNED_LIMIT_S:
             patch = replace(patch, limit_signal="USR1@0.5")
         return self._blobs.with_task(self._with_type(patch))

@@ -148,7 +148,10 @@ def _shape(cluster: Cluster, job: Job) -> tuple[object, ...]:
     spec = cluster.disk.specs[job.spec]
     limiter = job.array if spec.at_most is not None else None
     learned = spec.job_type if spec.auto_vram else None
-    return (job.queue, spec.request, spec.worker, spec.labels, limiter, learned)
+    # Which workers a job avoids depends on its folder.
+    folder = spec.cwd if spec.task is None else None
+    where = spec.worker, spec.labels, folder
+    return (job.queue, spec.request, *where, limiter, learned)
 
 
 def check_state(broker: SimBroker) -> None:

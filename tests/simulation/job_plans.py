@@ -38,6 +38,17 @@ class Plan(NamedTuple):
     cannot_start: str | None = None
     careful_us: int | None = None
     """How long a careful start takes; None: the fast one."""
+    is_missing: bool = False
+    """Whether it cannot start as the machine has no such folder."""
+
+
+FOLDERS = ("/d1", "/d2", "/d3", "/d4")
+"""Those that some machines do not have."""
+
+
+def lacks(seed: int, machine: str, folder: str | None) -> bool:
+    """Draw whether a machine has no such folder."""
+    return folder in FOLDERS and Random(f"{seed} {machine} {folder}").random() < 0.5
 
 
 def plan_of(seed: int, job: int, number: int, pace: str) -> Plan:

@@ -11,7 +11,7 @@ from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.protocol import SpawningEntry, StartVerb
 from grass.model.ids import attempt_id
-from tests.simulation.job_plans import MIXED, Plan, plan_of
+from tests.simulation.job_plans import MIXED, Plan, lacks, plan_of
 from tests.simulation.processes import (
     NO_PROCESS,
     NO_START,
@@ -95,14 +95,23 @@ class KeeperJobs:
         if plan.careful_us is not None:
             return self._fork(start, plan)
         if plan.cannot_start is not None:
-            return events.SpawnFailed(start.id, plan.cannot_start, self._host.wall_us)
+            return self._failed(start, plan)
         process = self._forked(start)
         self._processes.run_program(process, plan)
         return self._spawned(process)
 
     def _plan(self, start: StartVerb) -> Plan:
         who, pace = attempt_id(start.id), start.env.get("PACE", MIXED)
-        return plan_of(self._host.seed, who.job, who.number, pace)
+        plan = plan_of(self._host.seed, who.job, who.number, pace)
+        if start.task is None and lacks(self._host.seed, self._host.name, start.cwd):
+            why = f"could not start: no folder {start.cwd}"
+            return plan._replace(cannot_start=why, is_missing=True)
+        return plan
+
+    def _failed(self, start: StartVerb, plan: Plan) -> events.SpawnFailed:
+        missing = start.cwd if plan.is_missing and start.may_return else ""
+        why = plan.cannot_start or ""
+        return events.SpawnFailed(start.id, why, self._host.wall_us, missing)
 
     def _forked(self, start: StartVerb) -> Process:
         """Fork a child; that of a task is a runner."""
@@ -122,7 +131,7 @@ class KeeperJobs:
             self._hang_up(pid)
             return self.spawn(start)
         if plan.cannot_start is not None:
-            return events.SpawnFailed(start.id, plan.cannot_start, self._host.wall_us)
+            return self._failed(start, plan)
         process = self._processes.hand(line.process, start)
         self._processes.run_program(process, plan)
         return self._spawned(process)
@@ -189,6 +198,9 @@ class KeeperJobs:
             # Its output cannot be made: it reports that, and ends.
             start, now = process.start, self._host.wall_us
             self._careful[process.pid] = events.CannotSpawn(start, NO_PROCESS, now)
+            self._processes.die(process, 127 << 8)
+        elif plan.cannot_start is not None:
+            self._careful[process.pid] = self._failed(process.start, plan)
             self._processes.die(process, 127 << 8)
         else:
             self._processes.run_program(process, plan)

@@ -10,7 +10,13 @@ import pytest
 
 from grass.broker.core import rounds
 from grass.broker.core.applied_calls import Applied
-from grass.broker.core.attempts import outcomes, prefetch, reconcile, tracking
+from grass.broker.core.attempts import (
+    avoided,
+    outcomes,
+    prefetch,
+    reconcile,
+    tracking,
+)
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, removals, verbs
 from grass.broker.core.jobs import enqueue as enqueueing
 from grass.broker.core.jobs.edits import Change
@@ -127,6 +133,11 @@ def _stale_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tracking, "live", live)
     # An attempt is known by its number and by when it was placed: either would do.
     patch.setattr(tracking, "is_about", lambda *_: True)
+
+
+@bug("a job fails with the first worker that lacks its folder")
+def _first_return_counts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(avoided, "has_host", lambda state, job: False)
 
 
 @bug("an exit is forgotten before it is committed")

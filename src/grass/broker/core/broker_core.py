@@ -142,8 +142,7 @@ class BrokerCore:
         """Tell whether `advance` has more to do."""
         state = self.state
         slices_left = state.bulk.busy or state.dependencies.unchecked
-        slices_left = slices_left or state.avoided.redirected
-        return bool(slices_left or removals.due(state))
+        return bool(slices_left or state.avoided.redirected or removals.due(state))
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""

@@ -30,12 +30,7 @@ SHORT_REQUIRE = (
 )
 """Each replaces the kind it names in the default request, and keeps the others."""
 ENV = Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable")
-CWD = Option(
-    "--cwd",
-    "DIR",
-    "directory to run in (default: the current one; for a broker elsewhere, the "
-    "worker's home)",
-)
+CWD = Option("--cwd", "DIR", "directory to run in (default: the current one)")
 QUEUE = Option("--queue", "QUEUE", "the queue, named as an option")
 NAME = Option("--name", "NAME", "the job's name (default: the script's or program's)")
 PRIORITY = Option("--priority", "N", "higher starts earlier (default: 0)")

@@ -38,6 +38,7 @@ _IN_SHORT = {
     "unable": "cannot start jobs",
     "unreachable": "unreachable",
     "off": "off",
+    "avoided": "something of it is missing there",
     "too-small": "too small",
     "label": "label does not match",
     "pinned": "it may run on another one alone",

@@ -75,7 +75,8 @@ class Avoidance(msgspec.Struct):
     """Why jobs of a kind are not placed on a worker, and until when."""
 
     reason: str
-    since_us: int
+    last_job: int
+    """The newest job of the time when it was returned: later ones may find more."""
     until_us: int
     times: int = 0
     """How often it was tried again in vain."""

@@ -83,11 +83,16 @@ def _note(state: State, job: Job, returned: Return) -> None:
         kind = _kind(job, spec)
         if not _is_of_all(job, spec, returned.missing):
             kind = _own_kind(state, job, kind)
-    pool = state.pools.pool_of(returned.worker)
-    for worker in filter(None, (returned.worker, pool and placeholder(pool))):
+    for worker in _with_pool(state, returned.worker):
         _avoid(state, kind, job.queue, worker, returned.reason)
     while len(memory.kinds) > MAX_KINDS:
         _drop(state, next(iter(memory.kinds)))
+
+
+def _with_pool(state: State, worker: str) -> list[str]:
+    """Return a worker, and the one that may come of its pool, if it is in one."""
+    pool = state.pools.pool_of(worker)
+    return [worker] if pool is None else [worker, placeholder(pool)]
 
 
 def _kind(job: Job, spec: Spec) -> str:
@@ -127,7 +132,7 @@ def _avoid(state: State, kind: str, queue: str, worker: str, reason: str) -> Non
         return
     times = 0 if known is None else known.times + 1
     until = state.now_us + min(LONGEST_PAUSE_US, FIRST_PAUSE_US << min(times, 10))
-    workers[worker] = Avoidance(reason, state.now_us, until, times)
+    workers[worker] = Avoidance(reason, state.last_job, until, times)
     memory.next_us = until if memory.next_us is None else min(memory.next_us, until)
     state.scheduler.set_avoided(worker, kind, queue, True)
 
@@ -142,7 +147,7 @@ def try_older(state: State, job: Job) -> None:
     """Try workers again that returned others before this job was enqueued."""
     kind = kind_of(state, job, state.specs[job.spec])
     for worker, one in list(state.avoided.kinds.get(kind or "", {}).items()):
-        if one.since_us < job.created_at and kind is not None:
+        if one.last_job < job.id and kind is not None:
             _end(state, kind, worker)
 
 
@@ -175,9 +180,8 @@ def failure(state: State, job: Job, last: str) -> str:
     texts = [f"on {_listed(names)}: {reason}" for reason, names in where.items()]
     job.returns = tuple(one for one in job.returns if one.worker != last)
     kind = kind_of(state, job, state.specs[job.spec])
-    pool = state.pools.pool_of(last)
-    for worker in (last, pool and placeholder(pool)):
-        if kind is not None and worker:
+    for worker in _with_pool(state, last):
+        if kind is not None:
             _end(state, kind, worker)
     return f"could not start {'; '.join(texts)}"
 
