@@ -245,14 +245,15 @@ def test_a_broker_with_an_ipv6_address_is_reached(home: Home, play: Play) -> Non
         assert client.job(7) == JOB
 
 
-def test_neither_environment_nor_directory_nor_umask_travels(
+def test_the_directory_travels_but_neither_environment_nor_umask(
     home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     with Client(home) as client:
         assert client.enqueue(["true"], env={"A": "1"}) == 7
     [body] = broker.bodies("POST /jobs")
-    assert set(body) == {"jobs", "defaults", "key"}
+    assert set(body) == {"jobs", "defaults", "key", "directory"}
+    assert body["directory"] == os.getcwd()
     assert body["defaults"] == {"env": {"A": "1"}}
 
 
