@@ -86,3 +86,24 @@ def test_a_job_waits_for_a_worker_that_is_away_and_says_what_the_other_lacks(
     lab.reconnect("w1")
     broker.ok("wait", str(job))
     assert broker.client.job(job)["worker"] == "w1"
+
+
+def test_a_worker_where_jobs_fail_at_once_is_held_back_and_said_to_be(
+    lab: Cluster, code: Path
+) -> None:
+    broker = lab.broker
+    line = f"test -e {code}/train.py && sleep 0.5"
+    jobs = broker.enqueue_array("--array", "1-40", "--cwd", "/", "--", line)
+    broker.run("wait", f"{jobs[0]}-{jobs[-1]}")
+    bad = [one for one in map(broker.client.job, jobs) if one["state"] == "failed"]
+    assert {one["worker"] for one in bad} == {"w2"}
+    assert 3 <= len(bad) < len(jobs) / 2
+    (w2,) = [one for one in broker.client.workers()["workers"] if one["name"] == "w2"]
+    (held,) = w2["held_back"]
+    assert held["reason"].startswith("3 jobs like it in a row failed there within 2 s")
+    warned = broker.run("workers").stderr
+    assert "worker w2 gets no `test` for some minutes: 3 jobs like it" in warned
+    assert "w2 gets no `test`: 3 jobs like it" in broker.run("doctor").stdout
+    assert "w2 (held back from `test`, which fail there)" in broker.ok("show", "--all")
+    broker.ok("resume", "w2")
+    assert not lab.worker("w2")["held_back"]

@@ -47,6 +47,7 @@ _COMINGS = (
     "worker-disconnected",
     "worker-able",
     "worker-unable",
+    "worker-held-back",
 )
 _LIVE = (AttemptState.STARTING, AttemptState.RUNNING)
 

@@ -86,6 +86,12 @@ def _workers(home: Home) -> Iterator[Finding]:
             fix = f"`grass doctor` on {worker['name']}"
             yield wrong("workers", f"{worker['name']}: {worker['unable']}", fix)
         yield from _foreign(worker)
+        for one in worker.get("held_back") or ():
+            text = f"{worker['name']} gets no `{one['jobs']}`: {one['reason']}"
+            fix = (
+                f"see `grass logs` of one that failed; `grass resume {worker['name']}`"
+            )
+            yield note("workers", text, f"{fix} tries it again")
     yield from _clocks(workers)
 
 

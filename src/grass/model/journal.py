@@ -45,6 +45,7 @@ EventKind = Literal[
     "worker-connected",
     "worker-disconnected",
     "worker-forgotten",
+    "worker-held-back",
     "worker-sent-away",
     "worker-unable",
     "workers-asked",

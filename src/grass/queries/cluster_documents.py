@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from grass.broker.core.attempts import avoided
 from grass.broker.core.attempts.attempt_memory import ForeignAttempt
 from grass.broker.core.attempts.foreign import short_name
 from grass.broker.core.state import State
@@ -116,6 +117,10 @@ def _connection(worker: Worker, state: State) -> JsonObject:
         "draining": worker.draining,
         "draining_reason": worker.draining_reason or None,
         "unable": worker.unable or None,
+        "held_back": [
+            {"jobs": one.jobs, "reason": one.reason, "until": rfc3339(one.until_us)}
+            for one in avoided.held_back(state, worker.id)
+        ],
         "address": worker.address,
         "labels": list(worker.labels),
         "lease_s": worker.lease_s,

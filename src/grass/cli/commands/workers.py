@@ -62,6 +62,7 @@ def run(words: list[str]) -> int:
         _warn_of_removed(document["workers"])
         _warn_of_foreign(document["workers"])
         _warn_of_clocks(document["workers"])
+        _warn_of_failures(document["workers"])
         if not document["workers"]:
             warn("no worker has joined yet; `grass token new` gives a line for one")
     return 0
@@ -119,6 +120,17 @@ def _warn_of_foreign(workers: Iterable[Document]) -> None:
             warn(
                 f"{counted(len(undecided), 'attempt')} on worker {worker['name']}"
                 " that the database knows nothing of: see `grass workers foreign`"
+            )
+
+
+def _warn_of_failures(workers: Iterable[Document]) -> None:
+    """Warn of workers that get no jobs of a kind for a while."""
+    for worker in workers:
+        for one in worker.get("held_back") or ():
+            name = worker["name"]
+            warn(
+                f"worker {name} gets no `{one['jobs']}` for some minutes:"
+                f" {one['reason']}; `grass resume {quote(name)}` tries it again now"
             )
 
 

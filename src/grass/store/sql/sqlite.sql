@@ -52,7 +52,8 @@ GROUP BY +state;
 
 -- name: remove_old_worker_events
 DELETE FROM events WHERE kind IN
-    ('worker-connected', 'worker-disconnected', 'worker-able', 'worker-unable')
+    ('worker-connected', 'worker-disconnected', 'worker-able', 'worker-unable',
+     'worker-held-back')
 AND seq < (
     SELECT e.seq FROM events AS e NOT INDEXED
     WHERE e.job IS NOT NULL ORDER BY e.seq LIMIT 1

@@ -82,6 +82,19 @@ class Avoidance(msgspec.Struct):
     """How often it was tried again in vain."""
     over: bool = False
     """Whether the worker may be tried again, or was."""
+    elsewhere: str = ""
+    """The worker where such jobs run that fail here; empty: something is missing."""
+    jobs: str = ""
+    """What people call the jobs that fail here."""
+
+
+class WorkerEnds(msgspec.Struct):
+    """How jobs of a kind have ended on a worker."""
+
+    failed: dict[int, float] = {}
+    """For how many seconds those ran that failed at once, since one has not."""
+    succeeded: bool = False
+    """Whether the last one has."""
 
 
 class AvoidedWorkers(msgspec.Struct):
@@ -93,6 +106,10 @@ class AvoidedWorkers(msgspec.Struct):
     """The queue of each kind."""
     of_jobs: dict[int, str] = {}
     """Jobs that are of a kind of their own."""
+    ends: dict[str, dict[str, WorkerEnds]] = {}
+    """By kind and worker, for kinds of which no worker is avoided as well."""
+    last_name: tuple[Common, Spec, str] | None = None
+    """The last kind that was named, and of what."""
     next_us: int | None = None
     """When the next worker may be tried again."""
     gone: set[str] = set()

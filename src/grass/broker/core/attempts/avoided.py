@@ -40,17 +40,27 @@ def kind_of(state: State, job: Job, spec: Spec) -> str | None:
     memory = state.avoided
     if not memory.kinds:
         return None
-    kind = memory.of_jobs.get(job.id) or _kind(job, spec)
+    kind = memory.of_jobs.get(job.id) or name_of(state, job)
     return kind if kind in memory.kinds else None
+
+
+def name_of(state: State, job: Job) -> str:
+    """Return the kind of a job, found once for many that are alike."""
+    spec, last = state.specs[job.spec], state.avoided.last_name
+    if last is None or last[0] is not job.common or last[1] is not spec:
+        last = state.avoided.last_name = job.common, spec, _kind(job, spec)
+    return last[2]
 
 
 def kind_to_queue(state: State, job: Job, spec: Spec) -> str | None:
     """Return the kind of a job that is queued; one worker at least may be tried."""
     kind = kind_of(state, job, spec)
-    if kind is not None and not has_host(state, job):
-        # Others have been returned. This one would wait, and not fail as they did.
-        for worker in _hosts(state, job):
-            _end(state, kind, worker)
+    if kind is not None:
+        found = hosts(state, job)
+        if found <= reasons(state, job).keys():
+            # Others have been returned. This would wait, and not fail as they did.
+            for worker in found:
+                _end(state, kind, worker)
     return kind
 
 
@@ -80,7 +90,7 @@ def _note(state: State, job: Job, returned: Return) -> None:
     memory, spec = state.avoided, state.specs[job.spec]
     kind = memory.of_jobs.get(job.id)
     if kind is None:
-        kind = _kind(job, spec)
+        kind = name_of(state, job)
         if not _is_of_all(job, spec, returned.missing):
             kind = _own_kind(state, job, kind)
     for worker in _with_pool(state, returned.worker):
@@ -123,6 +133,49 @@ def _own_kind(state: State, job: Job, kind: str) -> str:
     return own
 
 
+def hold_back(
+    state: State, job: Job, kind: str, worker: str, elsewhere: str, reason: str
+) -> None:
+    """Avoid a worker where jobs of a kind fail that run elsewhere."""
+    _avoid(state, kind, job.queue, worker, reason)
+    one = state.avoided.kinds[kind][worker]
+    one.elsewhere, one.jobs = elsewhere, job.common.name
+
+
+def renew(state: State, kind: str, worker: str) -> None:
+    """Avoid a worker again that a job tries now, for a longer time."""
+    before = state.avoided.kinds[kind][worker]
+    _avoid(state, kind, state.avoided.queues[kind], worker, before.reason)
+    one = state.avoided.kinds[kind][worker]
+    one.elsewhere, one.jobs = before.elsewhere, before.jobs
+
+
+def runs_again(state: State, kind: str, worker: str) -> None:
+    """Avoid a worker no more where jobs of a kind had failed."""
+    one = state.avoided.kinds.get(kind, {}).get(worker)
+    if one is not None and one.elsewhere:
+        _end(state, kind, worker)
+        del state.avoided.kinds[kind][worker]
+
+
+def no_host_now(state: State, worker: str) -> None:
+    """Hold no other worker back for the sake of this one."""
+    kinds = state.avoided.kinds.items()
+    found = [
+        (kind, other)
+        for kind, workers in kinds
+        for other, one in workers.items()
+        if one.elsewhere == worker
+    ]
+    for kind, other in found:
+        runs_again(state, kind, other)
+
+
+def held_back(state: State, worker: str) -> list[Avoidance]:
+    """Return which jobs fail at once on a worker, and so are not placed there."""
+    return [one for _, who, one in _active(state) if who == worker and one.elsewhere]
+
+
 def _avoid(state: State, kind: str, queue: str, worker: str, reason: str) -> None:
     memory = state.avoided
     workers, memory.queues[kind] = memory.kinds.setdefault(kind, {}), queue
@@ -139,8 +192,14 @@ def _avoid(state: State, kind: str, queue: str, worker: str, reason: str) -> Non
 
 def is_avoided(state: State, kind: str, worker: str) -> bool:
     """Return whether jobs of a kind are not placed on a worker."""
-    known = state.avoided.kinds[kind].get(worker)
+    known = state.avoided.kinds.get(kind, {}).get(worker)
     return known is not None and not known.over
+
+
+def is_tried(state: State, kind: str, worker: str) -> bool:
+    """Return whether one job is to try a worker where others have failed."""
+    known = state.avoided.kinds[kind].get(worker)
+    return known is not None and known.over and bool(known.elsewhere)
 
 
 def try_older(state: State, job: Job) -> None:
@@ -153,10 +212,22 @@ def try_older(state: State, job: Job) -> None:
 
 def has_host(state: State, job: Job) -> bool:
     """Return whether a worker could run a job, here or away, that did not return it."""
-    return not _hosts(state, job) <= reasons(state, job).keys()
+    return not hosts(state, job) <= _lacking(state, job).keys()
 
 
-def _hosts(state: State, job: Job) -> set[str]:
+def _lacking(state: State, job: Job) -> dict[str, str]:
+    """Return the workers that have returned a job or others like it, and why."""
+    kind = kind_of(state, job, state.specs[job.spec])
+    known = state.avoided.kinds.get(kind or "", {})
+    return {
+        worker: one.reason
+        for worker, one in known.items()
+        if not one.over and not one.elsewhere
+    }
+
+
+def hosts(state: State, job: Job) -> set[str]:
+    """Return the workers that could run a job when empty, here or away."""
     spec = state.specs[job.spec]
     found = state.scheduler.hosts(
         job.queue,
@@ -172,9 +243,9 @@ def _hosts(state: State, job: Job) -> set[str]:
 
 def failure(state: State, job: Job, last: str) -> str:
     """Return why no worker can start a job; the last may be tried for the next one."""
-    why, hosts = reasons(state, job), _hosts(state, job)
+    why, suited = _lacking(state, job), hosts(state, job)
     where: dict[str, list[str]] = {}
-    for worker in [one for one in why if one in state.workers and one in hosts]:
+    for worker in [one for one in why if one in state.workers and one in suited]:
         name = f"`{registry.name_of(state, worker)}`"
         where.setdefault(why[worker], []).append(name)
     texts = [f"on {_listed(names)}: {reason}" for reason, names in where.items()]
@@ -198,7 +269,8 @@ def began(state: State, job: Job, worker: str) -> None:
         job.returns = ()
         state.save_job(job)
     kind = kind_of(state, job, state.specs[job.spec])
-    if kind is not None and worker in state.avoided.kinds[kind]:
+    known = state.avoided.kinds.get(kind or "", {}).get(worker)
+    if kind is not None and known is not None and not known.elsewhere:
         _end(state, kind, worker)
         del state.avoided.kinds[kind][worker]
 
@@ -231,7 +303,9 @@ def connected(state: State, worker: str) -> None:
 
 
 def try_again(state: State, worker: str) -> bool:
-    """Forget what is missing on a worker; return whether something was."""
+    """Forget what is missing or fails on a worker; return whether something was."""
+    for ends in state.avoided.ends.values():
+        ends.pop(worker, None)
     found = [kind for kind, other, _ in _active(state) if other == worker]
     for kind in found:
         _end(state, kind, worker)

@@ -9,7 +9,7 @@ from operator import is_not
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import avoided, tracking
+from grass.broker.core.attempts import avoided, held_back, tracking
 from grass.broker.core.attempts.attempt_memory import AlikeStart
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
@@ -62,7 +62,12 @@ def redirect(state: State, placement: Placement) -> bool:
     """
     job = state.jobs[placement.job]
     kind = avoided.kind_of(state, job, state.specs[job.spec])
-    if kind is None or not avoided.is_avoided(state, kind, placement.worker):
+    if kind is None:
+        return False
+    if avoided.is_tried(state, kind, placement.worker):
+        held_back.tries_there(state, kind, placement.worker)
+        return False
+    if not avoided.is_avoided(state, kind, placement.worker):
         return False
     state.scheduler.release(job.id)
     eligibility.queue_job(state, job)

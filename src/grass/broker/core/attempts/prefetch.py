@@ -12,6 +12,7 @@ recalled and queued again in its old place; so is every prefetched job when its 
 paused and after a restart.
 """
 
+from grass.broker.core.attempts import held_back
 from grass.broker.core.state import State
 from grass.errors import ProtocolError
 from grass.link.messages import Recall
@@ -88,10 +89,16 @@ def depth(state: State, job: Job) -> int:
     duration_s = _usual_s(state, job)
     if duration_s is None or duration_s > SHORT_S or _counts_failures(state, job):
         return 0
-    if _last_is_recalled(state, job):
+    if _last_is_recalled(state, job) or _fails_there(state, job):
         return 0
     most = int(state.prefetched.most.get((job.queue, job.spec), FIRST_AHEAD))
     return min(most, max(1, int(AHEAD_S / max(duration_s, 1e-6))))
+
+
+def _fails_there(state: State, job: Job) -> bool:
+    """Return whether such jobs fail at once where this one runs."""
+    attempt = state.attempts.get(job.id)
+    return attempt is not None and held_back.fails_at_once(state, job, attempt.worker)
 
 
 def _usual_s(state: State, job: Job) -> float | None:

@@ -144,6 +144,7 @@ def gone(state: State, worker: str) -> None:
         return
     known.connected, known.unable = False, ""
     state.avoided.gone.add(worker)
+    avoided.no_host_now(state, worker)
     state.readiness.due.pop(worker, None)
     state.scheduler.remove_worker(worker)
     withholding.gone(state, known)

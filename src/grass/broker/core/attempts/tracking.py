@@ -8,7 +8,13 @@ import signal
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import avoided, foreign, more_memory, prefetch
+from grass.broker.core.attempts import (
+    avoided,
+    foreign,
+    held_back,
+    more_memory,
+    prefetch,
+)
 from grass.broker.core.attempts.outcomes import (
     FORGOTTEN,
     WANT_OF_MEMORY,
@@ -322,6 +328,7 @@ def _end(
     facts = {"exit_code": ended.exit_code, "signal": ended.signal}
     state.note("finished", job.id, state=end_of_job, **facts)
     learning.ended(state, job, attempt, ended, end_of_job)
+    held_back.ended(state, job, attempt, ended, end_of_job)
     del state.attempts[job.id]
     job.suspended_since = None
     spec = state.specs[job.spec]

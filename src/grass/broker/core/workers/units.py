@@ -170,6 +170,7 @@ def set_worker_drained(state: State, call: SetWorkerDrained) -> Done:
     worker.draining_reason = ""
     state.returns.in_a_row.pop(worker.id, None)
     if call.drained:
+        avoided.no_host_now(state, worker.id)
         held = (one.job for one in state.attempts_on(worker.id))
         prefetch.recall(state, [job for job in held if job in state.prefetched.sent])
     event: EventKind = "drained" if call.drained else "undrained"

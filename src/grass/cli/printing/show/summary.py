@@ -29,7 +29,8 @@ def full_name(worker: Document) -> str:
         return f"{name} ({connection_state(worker)})"
     if worker.get("unable"):
         return f"{name} (cannot start jobs: {worker['unable']})"
-    return name
+    held = ", ".join(f"`{one['jobs']}`" for one in worker.get("held_back") or ())
+    return f"{name} (held back from {held}, which fail there)" if held else name
 
 
 def worker_rows(workers: Iterable[Document]) -> list[list[str]]:

@@ -96,6 +96,7 @@ export interface Worker {
   draining: boolean;
   draining_reason: string | null;
   unable: string | null;
+  held_back?: { jobs: string; reason: string; until: string }[];
   address: string | null;
   labels: string[];
   running: number;

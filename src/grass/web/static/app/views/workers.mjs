@@ -39,6 +39,7 @@ function WorkerCard({ worker }) {
         <${Menu} items=${items} label=${`actions of ${worker.name}`} />
       </header>
       ${worker.unable && html`<p class="problem">${worker.unable}</p>`}
+      ${(worker.held_back ?? []).map((one) => html`<p class="problem">gets no ${one.jobs}: ${one.reason}</p>`)}
       ${worker.draining_reason && html`<p class="muted">${worker.draining_reason}</p>`}
       <ul class="units">${all.map((one) => html`<${Unit} key=${one.unit} unit=${one} />`)}</ul>
       ${adding && html`<${UnitsForm} worker=${worker} onClose=${() => setAdding(false)} />`}
