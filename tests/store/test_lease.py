@@ -220,6 +220,21 @@ def test_a_process_that_was_not_announced_lately_is_followed(
         shared.announce(process("desk"))
 
 
+def test_an_announcement_of_the_future_keeps_nobody_out(database: str) -> None:
+    """As after the clock of the database has gone back."""
+    import psycopg
+
+    store = in_postgres(database)
+    store.announce(process("desk"))
+    store.take_lease("a", "h1", TERM_S, process="desk")
+    with psycopg.connect(database) as db:
+        db.execute("UPDATE brokers SET seen_at = seen_at + INTERVAL '1 hour'")
+    assert store.take_lease("a", "h1", TERM_S, process="moved").epoch == 2
+    store.announce(process("moved"))
+    assert [one.broker.process for one in store.brokers()] == ["moved"]
+    store.close()
+
+
 def test_a_file_has_one_broker_which_leads_without_end(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "grass.db")
     try:

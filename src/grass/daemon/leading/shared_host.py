@@ -29,7 +29,7 @@ from grass.daemon.leading.standby_host import Standby
 from grass.daemon.worker_setup import worker_id
 from grass.errors import BrokerInUse, GrassError, Refused
 from grass.event_log import EventLog
-from grass.model.brokers import BrokerPresence
+from grass.model.brokers import CLAIM_S, BrokerPresence
 from grass.settings import Settings
 from grass.store.interface import Store
 
@@ -185,12 +185,12 @@ async def _claim(store: Store, me: BrokerPresence) -> None:
     One that was killed on another host, or before a reboot, is announced for some
     seconds more; one that is announced again meanwhile runs.
     """
-    last_s = 0.0
+    last_s, deadline_s = 0.0, time.monotonic() + 2 * CLAIM_S
     while True:
         try:
             await asyncio.to_thread(store.announce, me)
         except BrokerInUse as error:
-            if error.seen_s < last_s:
+            if error.seen_s < last_s or time.monotonic() > deadline_s:
                 raise
             last_s = error.seen_s
             await asyncio.sleep(CLAIM_LOOK_S)

@@ -116,6 +116,7 @@ AND NOT EXISTS (
     SELECT 1 FROM brokers
     WHERE id = ? AND CAST(body AS JSON) ->> 'process' NOT IN ('', ?)
     AND seen_at > clock_timestamp() - ? * INTERVAL '1 second'
+    AND seen_at <= clock_timestamp()
 );
 
 -- The clock of another server, which has taken over, may be behind.
@@ -145,14 +146,16 @@ SELECT
     CAST(EXTRACT(EPOCH FROM clock_timestamp() - taken_at) AS DOUBLE PRECISION)
 FROM lead;
 
--- Another process of the same broker keeps its row as long as it is announced.
+-- Another process of the same broker keeps its row as long as it is announced. A row of
+-- the future is of a clock that has gone back since: nobody has announced it lately.
 
 -- name: save_broker
 INSERT INTO brokers (id, body, seen_at) VALUES (?, ?, clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET body = excluded.body, seen_at = excluded.seen_at
 WHERE COALESCE(CAST(brokers.body AS JSON) ->> 'process', '') IN ('', ?)
 OR CAST(brokers.body AS JSON) ->> 'lock' = ?
-OR brokers.seen_at <= clock_timestamp() - ? * INTERVAL '1 second';
+OR brokers.seen_at <= clock_timestamp() - ? * INTERVAL '1 second'
+OR brokers.seen_at > clock_timestamp();
 
 -- name: load_brokers
 SELECT
