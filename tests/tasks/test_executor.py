@@ -191,3 +191,27 @@ def test_a_session_that_breaks_is_the_error_of_all_that_was_submitted(
         assert isinstance(future.exception(PATIENCE_S), FileNotFoundError)
         with pytest.raises(RuntimeError, match="after shutdown"):
             executor.submit(functions.pid)
+
+
+FORKED = """
+import os, sys
+import grass
+
+executor = grass.Executor(rpw={"cpu": 1})
+executor.submit(int).result()
+child = os.fork()
+if child == 0:
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_copy_of_a_program_waits_for_nothing() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    assert ran.stdout == "3\n"

@@ -119,8 +119,10 @@ class Executor(FutureExecutor):
     def _join(self, thread: Thread) -> None:
         """Wait for the thread; what interrupts that cancels what is left."""
         try:
-            # `join` that is interrupted takes the thread for ended from then on.
-            self._is_over.wait()
+            # `join` that is interrupted takes the thread for ended from then on. In a
+            # forked process there is no thread.
+            if thread.is_alive():
+                self._is_over.wait()
             thread.join()
         except BaseException as error:
             self._note_failure(error)
