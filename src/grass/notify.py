@@ -1,6 +1,6 @@
-"""Notifications: the user's own commands, run when jobs have ended.
+"""Notifications: the user's own commands, run when jobs have ended or GPUs have failed.
 
-The broker reports ends once they are committed. A few commands run at a time, each for
+The broker reports both once they are committed. A few commands run at a time, each for
 a limited time; the rest wait, up to a limit, beyond which they are dropped and logged.
 A command that cannot start, fails or hangs is logged and has no other effect. Failures
 go before other ends, so that many successes do not delay them.
@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from grass.event_log import EventLog
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339
+from grass.model.worker import GpuNotice
 from grass.setting_values import NotifyCommand
 from grass.settings import Settings
 
@@ -48,13 +49,14 @@ class CommandEnvironment(NamedTuple):
 
 
 class _Notice(NamedTuple):
-    job: int
+    job: int | None
+    """None: it is about a GPU."""
     attempt: int
     facts: dict[str, str]
 
 
 class _CommandQueue:
-    """The ended jobs that one command is still to run for."""
+    """The ended jobs, or the GPUs, that one command is still to run for."""
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class _CommandQueue:
         command: NotifyCommand,
         states: frozenset[JobState],
     ) -> None:
+        """Without an event it is for GPUs."""
         self.setting = setting
         self.command = command
         self._event = event
@@ -71,15 +74,24 @@ class _CommandQueue:
         self._dropped = 0
 
     def add(self, job: Job) -> None:
-        if job.state not in self._states:
-            return
+        if job.state in self._states:
+            facts = _job_facts(job, self._event)
+            self._append(_Notice(job.id, job.attempts, facts))
+
+    def add_gpu(self, gpu: GpuNotice) -> None:
+        if not self._event:
+            self._append(_Notice(None, 0, _gpu_facts(gpu)))
+
+    def _append(self, notice: _Notice) -> None:
         if len(self._waiting) < MOST_WAITING:
-            facts = _facts(job, self._event)
-            self._waiting.append(_Notice(job.id, job.attempts, facts))
+            self._waiting.append(notice)
             return
         if not self._dropped:
             log.warning(
-                "notify.dropping", setting=self.setting, job=job.id, limit=MOST_WAITING
+                "notify.dropping",
+                setting=self.setting,
+                job=notice.job,
+                limit=MOST_WAITING,
             )
         self._dropped += 1
 
@@ -101,7 +113,7 @@ class _CommandQueue:
 
 
 class Notifier:
-    """Runs the commands of `notify.on_fail` and `notify.on_finish`."""
+    """Runs the commands of the settings `notify.*`."""
 
     def __init__(
         self, settings: Settings, around: CommandEnvironment, output_of: OutputOf
@@ -114,12 +126,14 @@ class Notifier:
         self._closed = False
         self._halted, self._halt = os.pipe()
 
-    def ended(self, jobs: list[Job]) -> None:
-        """Queue notifications for jobs whose end was committed; raises nothing."""
+    def notify(self, ended: list[Job], gpus: Sequence[GpuNotice] = ()) -> None:
+        """Queue notifications of what was committed; raises nothing."""
         try:
             for queue in self._queues:
-                for job in jobs:
+                for job in ended:
                     queue.add(job)
+                for gpu in gpus:
+                    queue.add_gpu(gpu)
             self._start()
         except Exception as error:  # noqa: BLE001 -- the queue goes on
             log.defect(error)
@@ -162,8 +176,10 @@ class Notifier:
 
     async def _notify(self, queue: _CommandQueue, notice: _Notice) -> None:
         try:
-            output = await self._output_of(notice.job, notice.attempt)
-            facts = {**notice.facts, "GRASS_OUTPUT": output}
+            facts = notice.facts
+            if notice.job is not None:
+                output = await self._output_of(notice.job, notice.attempt)
+                facts = {**facts, "GRASS_OUTPUT": output}
             loop = asyncio.get_running_loop()
             run = loop.run_in_executor(
                 self._pool, _run, queue.command, facts, self._around, self._halted
@@ -179,6 +195,7 @@ def _queues(settings: Settings) -> list[_CommandQueue]:
     rows = (
         ("notify.on_fail", "failed", settings.on_fail, FAILED),
         ("notify.on_finish", "finished", settings.on_finish, ENDED),
+        ("notify.on_gpu_fault", "", settings.on_gpu_fault, frozenset[JobState]()),
     )
     return [
         _CommandQueue(setting, event, command, states)
@@ -187,22 +204,40 @@ def _queues(settings: Settings) -> list[_CommandQueue]:
     ]
 
 
-def _facts(job: Job, event: str) -> dict[str, str]:
+def _job_facts(job: Job, event: str) -> dict[str, str]:
     """Return the variables that describe a job."""
-    facts: dict[str, object] = {
-        "EVENT": event,
-        "JOB_ID": job.id,
-        "NAME": job.name,
-        "PROJECT": job.project,
-        "QUEUE": job.queue,
-        "STATE": job.state.value,
-        "EXIT_CODE": job.exit_code,
-        "SIGNAL": job.signal,
-        "REASON": job.reason,
-        "STARTED_AT": rfc3339(job.started_at),
-        "FINISHED_AT": rfc3339(job.finished_at),
-        "ATTEMPT": job.attempts,
-    }
+    return _variables(
+        {
+            "EVENT": event,
+            "JOB_ID": job.id,
+            "NAME": job.name,
+            "PROJECT": job.project,
+            "QUEUE": job.queue,
+            "STATE": job.state.value,
+            "EXIT_CODE": job.exit_code,
+            "SIGNAL": job.signal,
+            "REASON": job.reason,
+            "STARTED_AT": rfc3339(job.started_at),
+            "FINISHED_AT": rfc3339(job.finished_at),
+            "ATTEMPT": job.attempts,
+        }
+    )
+
+
+def _gpu_facts(gpu: GpuNotice) -> dict[str, str]:
+    """Return the variables that describe a GPU."""
+    return _variables(
+        {
+            "EVENT": gpu.event,
+            "WORKER": gpu.worker,
+            "UNIT": gpu.unit,
+            "REASON": gpu.reason,
+            "AT": rfc3339(gpu.at),
+        }
+    )
+
+
+def _variables(facts: Mapping[str, object]) -> dict[str, str]:
     return {
         f"GRASS_{name}": "" if value is None else str(value)
         for name, value in facts.items()
@@ -272,12 +307,12 @@ def _failure(code: int) -> str:
     return f"exit code {code}" if code else ""
 
 
-def _log_result(setting: str, job: int, output: bytes, problem: str) -> None:
+def _log_result(setting: str, job: int | None, output: bytes, problem: str) -> None:
     for line in output.decode(errors="backslashreplace").splitlines():
         log.info("notify.output", setting=setting, job=job, message=line)
     if problem:
         _log_failure(setting, job, problem)
 
 
-def _log_failure(setting: str, job: int, problem: str) -> None:
+def _log_failure(setting: str, job: int | None, problem: str) -> None:
     log.warning("notify.failed", setting=setting, job=job, error=problem)

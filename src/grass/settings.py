@@ -81,6 +81,11 @@ SETTINGS = (
         "run after every job that has failed or was lost",
     ),
     Setting(
+        *("notify.on_gpu_fault", "on_gpu_fault", "command", None),
+        "GRASS_NOTIFY_ON_GPU_FAULT",
+        "run when a GPU has failed, and when it works again",
+    ),
+    Setting(
         *("gpu.guard", "gpu_guard", "size", "512M", "GRASS_GPU_GUARD"),
         "memory of each GPU that no job gets; of a small one at most a fiftieth",
     ),
@@ -95,6 +100,12 @@ SETTINGS = (
     Setting(
         *("gpu.busy", "gpu_busy", "share", None, "GRASS_GPU_BUSY"),
         "from which utilization on a GPU takes no more jobs whose memory is learned",
+    ),
+    Setting(
+        *("gpu.acknowledge_after", "gpu_acknowledge_s", "duration", None),
+        "GRASS_GPU_ACKNOWLEDGE_AFTER",
+        "how long a GPU with a fault must work before it is used again; unset: until"
+        " `grass resume gpu:N`",
     ),
     Setting(
         *("tasks.python", "task_python", "program", None, "GRASS_TASKS_PYTHON"),
@@ -142,10 +153,12 @@ class Settings(NamedTuple):
     store: str
     on_finish: NotifyCommand | None
     on_fail: NotifyCommand | None
+    on_gpu_fault: NotifyCommand | None
     gpu_guard: int
     gpu_strangers: int
     gpu_jobs: int | None
     gpu_busy: int | None
+    gpu_acknowledge_s: float | None
     task_python: str | None
     largest_blob: int
     most_unnamed: int

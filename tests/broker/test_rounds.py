@@ -89,7 +89,7 @@ class Slow:
     def wake(self, jobs: set[int]) -> None:
         """Do nothing."""
 
-    def committed(self, ended: object) -> None:
+    def committed(self, ended: object, gpus: object) -> None:
         """Do nothing."""
 
     def wake_within(self, delay_s: float) -> None:

@@ -23,6 +23,7 @@ def test_a_part_is_never_nothing_and_a_bar_is_as_wide_as_asked(
     sizes: tuple[int, ...], drawn: str
 ) -> None:
     memory = dict(zip(PARTS, (one * GIB for one in sizes), strict=True))
+    memory["total"] = sum(memory.values())
     assert str(memory_bar(memory, 10, ASCII)) == drawn
     assert len(str(memory_bar(memory, 34, UNICODE))) == 34
 
@@ -31,6 +32,12 @@ def test_what_is_not_known_is_drawn_as_free() -> None:
     memory = {"jobs": None, "reserved": 8 * GIB, "strangers": None, "free": None}
     memory["total"] = 80 * GIB
     assert str(memory_bar(memory, 10, ASCII)) == "+........."
+
+
+def test_what_nobody_can_have_is_not_drawn_as_free() -> None:
+    memory = {"jobs": 8 * GIB, "reserved": 0, "strangers": 0, "free": 0}
+    memory["total"] = 80 * GIB
+    assert str(memory_bar(memory, 10, ASCII)) == "#---------"
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,28 @@ def test_units_are_bars_on_a_terminal() -> None:
     assert plain[3].endswith("0 ####  1 ##..  declared  1 drained")
 
 
+def lost_gpu() -> Document:
+    fault = {"why": "it is lost from the bus, since 2026-01-01T00:00:00Z"}
+    free = {"gpu": {"0": 0, "1": 1}}
+    capacity = {"gpu": {"0": 1, "1": 1}}
+    shown = {"origin": {}, "drained": {}, "faults": {"0": fault}}
+    return worker(capacity=capacity, free=free, **shown)
+
+
+def test_a_gpu_with_a_fault_is_neither_free_nor_held() -> None:
+    plain = worker_lines([lost_gpu()], Screen(80, colours=False, signs=ASCII))
+    assert " ".join(plain[1].split()) == "desk gpu 1 of 2 0 ---- 1 .... 0 faulty"
+    only = lost_gpu() | {"capacity": {"gpu": {"0": 1}}}
+    alone = worker_lines([only], Screen(80, colours=False, signs=ASCII))
+    assert " ".join(alone[1].split()) == "desk gpu 0 of 1 ---------- faulty"
+    document = {**OVERVIEW, "workers": [lost_gpu()]}
+    foot = overview_page(WANTED, document, PIPE).foot
+    assert any(
+        line.startswith("gpu 0 of desk takes no jobs: it is lost from the bus, for ")
+        for line in foot
+    )
+
+
 def test_in_a_pipe_units_are_numbers() -> None:
     lines = worker_lines([worker()], PIPE)
     assert lines[1].endswith("0-3: 0/1  4-15: 1/1")

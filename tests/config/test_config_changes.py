@@ -89,6 +89,7 @@ def test_every_setting_can_be_set_from_text(setting: Setting) -> None:
         "gpu.strangers": "20%",
         "gpu.jobs": "4",
         "gpu.busy": "90%",
+        "gpu.acknowledge_after": "30m",
         "tasks.python": "/env/bin/python",
         "tasks.largest": "1G",
         "tasks.unnamed": "4G",

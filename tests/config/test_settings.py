@@ -34,12 +34,14 @@ url = "sqlite"
 [notify]
 on_finish = "echo $GRASS_JOB_ID"
 on_fail = ["notify-send", "", "a b"]
+on_gpu_fault = "mail me"
 
 [gpu]
 guard = "1G"
 strangers = "25%"
 jobs = 4
 busy = "90%"
+acknowledge_after = "30m"
 
 [tasks]
 python = "/env/python"
@@ -71,6 +73,7 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert (settings.on_finish, settings.on_fail) == (None, None)
     assert (settings.gpu_guard, settings.gpu_strangers) == (2**29, WHOLE // 10)
     assert (settings.gpu_jobs, settings.gpu_busy) == (None, None)
+    assert (settings.gpu_acknowledge_s, settings.on_gpu_fault) == (None, None)
     assert (settings.task_python, settings.largest_blob) == (None, 2**31)
     assert settings.log_format == "text"
 
@@ -94,8 +97,8 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
     assert settings[:-1] == (
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
-        *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
-        *(2**30, 2_500, 4, 9_000, "/env/python"),
+        *("echo $GRASS_JOB_ID", ("notify-send", "", "a b"), "mail me"),
+        *(2**30, 2_500, 4, 9_000, 1800.0, "/env/python"),
         *(2**32, 2**35, 86400.0, "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
@@ -113,10 +116,12 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_STORE_URL": "sqlite",
         "GRASS_NOTIFY_ON_FINISH": "true",
         "GRASS_NOTIFY_ON_FAIL": "false",
+        "GRASS_NOTIFY_ON_GPU_FAULT": "echo",
         "GRASS_GPU_GUARD": "2G",
         "GRASS_GPU_STRANGERS": "0%",
         "GRASS_GPU_JOBS": "2",
         "GRASS_GPU_BUSY": "80%",
+        "GRASS_GPU_ACKNOWLEDGE_AFTER": "1h",
         "GRASS_TASKS_PYTHON": "/opt/python",
         "GRASS_TASKS_LARGEST": "3G",
         "GRASS_TASKS_UNNAMED": "5G",
@@ -127,7 +132,7 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
     settings = read_settings(str(file), variables)
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
-        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, 8_000),
+        *(7 * 86400.0, "sqlite", "true", "false", "echo", 2**31, 0, 2, 8_000, 3600.0),
         *("/opt/python", 3 * 2**30, 5 * 2**30, 2 * 86400.0, "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)

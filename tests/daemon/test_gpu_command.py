@@ -79,11 +79,13 @@ def test_a_job_that_has_not_allocated_yet_is_there_with_what_it_reserved(
 def test_a_fault_is_told(shared: GrassHome, two: FakeGpus) -> None:
     two.fault(1, "lost")
     try:
+        until(lambda: gpus_of(shared)[1]["fault"], "no fault", bool)
         lost = gpus_of(shared)[1]
-        assert lost["fault"]
-        assert lost["fault"] in shared.ok("gpu")
+        assert lost["fault"]["reason"] in shared.ok("gpu")
     finally:
         two.mend(1)
+        until(lambda: gpus_of(shared)[1]["fault"]["works_since"], "it stays lost", bool)
+        shared.ok("resume", "gpu:1")
 
 
 def test_without_a_gpu_the_next_step_is_told(cold: GrassHome, tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ QUICK = MonitorLimits(
     first_pause_s=0.02,
     longest_pause_s=0.1,
     quiet_s=0.3,
-    forget_s=PATIENCE_S,
 )
 HASTY = msgspec.structs.replace(QUICK, read_s=1.0)
 """For what does not answer."""
@@ -349,10 +348,9 @@ def test_a_gpu_keeps_its_name_when_one_before_it_is_gone(gpus: FakeGpus) -> None
     run(test())
 
 
-def test_units_that_come_and_go_are_told(gpus: FakeGpus) -> None:
+def test_units_that_come_are_told_and_those_that_go_stay(gpus: FakeGpus) -> None:
     async def test() -> None:
-        quick = MonitorLimits(first_pause_s=0.02, longest_pause_s=0.1, forget_s=0.2)
-        async with watching(patience=quick) as monitor:
+        async with watching() as monitor:
             told: list[list[str]] = []
             monitor.on_units = lambda: told.append(
                 [one.unit for one in monitor.units()]
@@ -360,10 +358,10 @@ def test_units_that_come_and_go_are_told(gpus: FakeGpus) -> None:
             gpus.device(2)
             await until(monitor, lambda seen: len(seen) == 3)
             gpus.remove(1)
-            await until(monitor, lambda seen: len(seen) == 2)
+            await until(monitor, lambda seen: seen["1"].fault)
             # That their numbers or places are told anew is news as well.
             names = [units for units, _ in groupby(told)]
-            assert names[-2:] == [["0", "1", "2"], ["0", "2"]]
+            assert names[-1] == ["0", "1", "2"]
 
     run(test())
 

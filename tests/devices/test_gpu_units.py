@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from grass.devices.gpu_reports import (
     DevicePair,
     DevicePlaces,
@@ -41,16 +43,38 @@ def test_a_new_gpu_never_takes_the_name_of_one_that_is_lost() -> None:
     assert units.incomplete
 
 
-def test_a_gpu_that_is_gone_is_forgotten_in_the_end_and_may_come_again() -> None:
-    units = GpuUnits(quiet_s=1, forget_s=100)
+def test_a_gpu_that_is_gone_stays_a_unit_and_may_come_again() -> None:
+    units = GpuUnits(quiet_s=1)
     units.note(seen(device(0, "a"), device(1, "b")), 0)
-    units.note(seen(device(0, "a")), 99)
+    units.note(seen(device(0, "a")), 1_000_000)
     assert len(units.units()) == 2
-    units.note(seen(device(0, "a")), 100)
-    assert [one.unit for one in units.units()] == ["0"]
-    assert not units.incomplete
-    units.note(seen(device(0, "a"), device(1, "b")), 200)
-    assert faults(units, 200) == {"0": None, "1": None}
+    assert units.incomplete
+    units.note(seen(device(0, "a"), device(1, "b")), 1_000_001)
+    assert faults(units, 1_000_001) == {"0": None, "1": None}
+
+
+def passing(units: GpuUnits) -> dict[str, bool]:
+    return {one.unit: one.passing for one in units.readings(1)}
+
+
+def test_only_silence_passes_by_itself() -> None:
+    units = GpuUnits(quiet_s=10)
+    units.note(seen(device(0, "a"), device(1, "b"), device(2, "c")), 0)
+    assert not any(passing(units).values())
+    units.failed("its library does not answer in time")
+    assert all(passing(units).values())
+    units.note(
+        seen(
+            DeviceReport(0, "a", fault="it does not answer in time", silent=True),
+            DeviceReport(1, "b", fault="it is lost from the bus"),
+            replace(device(2, "c"), errors=("Xid 79: it fell off the bus",)),
+        ),
+        1,
+    )
+    assert passing(units) == {"0": True, "1": False, "2": False}
+    assert faults(units, 1)["2"] == "Xid 79: it fell off the bus"
+    units.failed("its library does not answer in time")
+    assert passing(units) == {"0": True, "1": False, "2": False}
 
 
 def test_a_fault_of_a_device_that_does_not_tell_who_it_is_is_that_of_the_missing() -> (
@@ -113,17 +137,16 @@ def indices(units: GpuUnits) -> dict[str, int | None]:
 
 
 def test_cudas_number_of_a_gpu_is_known_only_while_all_can_be_used() -> None:
-    units = GpuUnits(quiet_s=1, forget_s=100)
+    units = GpuUnits(quiet_s=1)
     units.note(seen(device(0, "a"), device(1, "b")), 0)
     assert indices(units) == {"a": 0, "b": 1}
     units.note(seen(device(0, "b")), 1)
     assert indices(units) == {"a": None, "b": None}
-    units.note(seen(device(0, "b")), 101)
-    assert indices(units) == {"b": 0}
-    assert [one.unit for one in units.units()] == ["1"]
-    lost = DeviceReport(1, "c", fault="it is lost from the bus")
-    units.note(seen(device(0, "b"), lost), 102)
-    assert indices(units) == {"b": None}
+    units.note(seen(device(0, "a"), device(1, "b")), 2)
+    assert indices(units) == {"a": 0, "b": 1}
+    lost = DeviceReport(1, "b", fault="it is lost from the bus")
+    units.note(seen(device(0, "a"), lost), 3)
+    assert indices(units) == {"a": None, "b": None}
 
 
 def test_beside_mig_instances_no_number_is_known() -> None:

@@ -149,7 +149,7 @@ def test_a_gpu_with_a_fault_is_named_with_it(lab: Lab) -> None:
     job = lab.enqueue("{gpu:1}")
     lab.decide()
     assert told(lab, job).startswith(
-        "needs gpu 1, free 0 of 2, 1 drained; gpu 1: lost from the bus"
+        "needs gpu 1, free 0 of 2, 1 out of use; gpu 1: lost from the bus"
     )
 
 

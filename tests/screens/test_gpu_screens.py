@@ -150,7 +150,8 @@ def _compare(name: str, screen: str) -> None:
 
 
 def _masked(line: str) -> str:
-    """Put another pid and user into a line, and take columns as wide as these away."""
+    """Put another pid, user and age into a line, and drop columns as wide as these."""
+    line = re.sub(r"\bfor (\d+[hms])+", "for 9s", line)
     user = re.escape(pwd.getpwuid(os.geteuid()).pw_name)
     masked = re.sub(rf"\b{user}\b", "you", re.sub(r"\bpid \d+", "pid 4711", line))
     has_columns = re.match(r"(\[yellow\])?  (job|stranger)\b", masked)

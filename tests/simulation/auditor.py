@@ -20,6 +20,7 @@ from grass.model.resources import Allocation
 from grass.model.worker import Worker
 from grass.store.changes import Changes
 from tests.simulation.devices import LOST
+from tests.simulation.faulty_gpus import FaultyGpus
 from tests.simulation.job_plans import lacks
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.processes import DISK_FULL, NO_PROCESS, Process
@@ -81,6 +82,7 @@ class Auditor:
         """Why the broker had attempts stopped."""
         self._ends = defaultdict[int | None, list[JobState]](list)
         """How jobs ended, each time; one that is retried has not ended."""
+        self._gpus = FaultyGpus()
         self._placed_at: dict[tuple[int, int], int] = {}
         self._base: dict[int, int] = {}
         """The last attempt of a job before it was run again."""
@@ -209,6 +211,7 @@ class Auditor:
         reruns = {line.job for line in changes.events if line.kind == "rerun"}
         self._run_again = reruns
         self._read_journal(changes)
+        self._gpus.written(changes)
         self.cancelled -= reruns
         for number, job in changes.jobs.items():
             self._check_job(number, job, again=number in reruns)
@@ -216,6 +219,8 @@ class Auditor:
             self._check_taken_back(*key)
         for key, attempt in changes.attempts.items():
             gone = key in changes.removed_attempts
+            if self._attempt(*key) is None:
+                self._gpus.check(attempt)
             self._check_attempt(attempt, None if gone else self._attempt(*key), changes)
         for line in changes.events:
             self.noted.add((line.actor, line.kind, line.job))

@@ -35,7 +35,9 @@ from grass.link.messages import (
     ToWorker,
 )
 from grass.log_lines import LogEvent
+from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Job
+from grass.model.worker import GpuNotice
 from grass.store.changes import Changes
 from tests.simulation.channels import Link
 from tests.simulation.faulty_store import FaultyStore, is_fatal
@@ -49,6 +51,9 @@ class Reply(Protocol):
     def answer(self, outcome: object) -> None:
         """Be told what came of it."""
 
+
+ACKNOWLEDGE_S = 2.0
+"""How long a GPU must work after a fault."""
 
 Make = Callable[[AnyCall, Reply], None]
 
@@ -120,6 +125,7 @@ class SimBroker:
         self._store = store
         self._observer = observer
         self.rounds = Rounds(loaded(host.wall_us)(store), self)
+        self.rounds.limit_gpus(WHOLE // 10, None, ACKNOWLEDGE_S)
         self._links = Links(self)
         self._served: list[Link] = []
         self._turning = False
@@ -357,7 +363,7 @@ class SimBroker:
     def wake(self, jobs: set[int]) -> None:
         """Do nothing: no client waits for single jobs."""
 
-    def committed(self, ended: list[Job]) -> None:
+    def committed(self, ended: list[Job], gpus: list[GpuNotice]) -> None:
         """Tell that something was committed."""
         self._observer.told_ended(ended)
 

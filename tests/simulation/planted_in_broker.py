@@ -30,7 +30,9 @@ from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.worker import GpuFault
 from grass.store.changes import Changes
+from grass.store.interface import Snapshot
 from grass.worker.core.attempt_table import AllocatedUnits
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.faulty_store import FaultyStore
@@ -285,3 +287,20 @@ def _removal_forgotten(patch: pytest.MonkeyPatch) -> None:
 @bug("output counts as removed when its worker is asked")
 def _removal_unconfirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(removals, "sent", removals._gone)
+
+
+@bug("a GPU that works again is used before its fault is acknowledged")
+def _unacknowledged(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GpuFault, "needs_acknowledgement", property(lambda _: False))
+
+
+@bug("a restart of the broker forgets faults of GPUs")
+def _faults_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = State.__init__
+
+    def restored(self: State, snapshot: Snapshot, now_us: int) -> None:
+        real(self, snapshot, now_us)
+        for worker in self.workers.values():
+            worker.gpu_faults = {}
+
+    patch.setattr(State, "__init__", restored)

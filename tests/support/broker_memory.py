@@ -29,6 +29,8 @@ def check(state: State) -> None:
     counted = Declared(state.queues.values())
     for worker in state.workers.values():
         _check_units(state, worker.id)
+        faulty = {fault.unit for fault in worker.gpu_faults.values()}
+        assert state.unit_notes[worker.id].faulty == faulty, "a dead GPU is offered"
         named = dict(state.declared.largest(worker.id, {}))
         assert named == dict(counted.largest(worker.id, {}))
 

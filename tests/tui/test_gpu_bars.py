@@ -53,7 +53,7 @@ def test_a_line_has_the_memory_in_four_parts_and_who_is_there() -> None:
 
 
 def test_a_fault_stands_in_place_of_who_is_there() -> None:
-    (line,) = drawn(devices(gpu("0", fault="it is lost", utilization=None)))
+    (line,) = drawn(devices(gpu("0", fault={"why": "it is lost"}, utilization=None)))
     assert line.endswith("it is lost")
 
 

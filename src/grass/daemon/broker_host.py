@@ -105,7 +105,11 @@ class BrokerHost:
     async def run(self) -> None:
         """Start all parts, report that they run, and stop them in order."""
         self._process.handle_signals()
-        self._broker.limit_gpus(self._settings.gpu_strangers, self._settings.gpu_jobs)
+        self._broker.limit_gpus(
+            self._settings.gpu_strangers,
+            self._settings.gpu_jobs,
+            self._settings.gpu_acknowledge_s,
+        )
         async with (
             notifier(self._settings, self._broker) as notifying,
             asyncio.TaskGroup() as group,
@@ -254,7 +258,7 @@ async def forget_old(broker: Broker, keep_s: float) -> None:
 
 @contextlib.asynccontextmanager
 async def notifier(settings: Settings, broker: Broker) -> AsyncIterator[Notifier]:
-    """Run the user's commands when jobs end."""
+    """Run the user's commands when jobs end and GPUs fail."""
 
     async def output_of(job: int, attempt: int) -> str:
         found = await broker.read(lambda db: db.details([job]))
@@ -263,9 +267,9 @@ async def notifier(settings: Settings, broker: Broker) -> AsyncIterator[Notifier
 
     around = CommandEnvironment(user_environment(os.environ), home_folder(), shell())
     notifying = Notifier(settings, around, output_of)
-    broker.on_ended = notifying.ended
+    broker.on_news = notifying.notify
     try:
         yield notifying
     finally:
-        broker.on_ended = None
+        broker.on_news = None
         await notifying.aclose()

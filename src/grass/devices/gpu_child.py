@@ -128,7 +128,7 @@ class DeviceCalls:
 
     def _failed(self, why: str) -> DeviceReport:
         uuid = "" if self.device is None else self.device.uuid
-        return DeviceReport(self._index, uuid, fault=why)
+        return DeviceReport(self._index, uuid, fault=why, silent=why == SILENT)
 
 
 class LibraryCalls:

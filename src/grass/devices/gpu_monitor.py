@@ -19,7 +19,7 @@ from grass.config import user_environment
 from grass.devices.child_process import ChildSilent, MonitorProcess, file_beside
 from grass.devices.gpu_health import QUIET_S
 from grass.devices.gpu_reports import DevicePlaces, DeviceSnapshot
-from grass.devices.gpu_units import FORGET_S, GpuUnits
+from grass.devices.gpu_units import GpuUnits
 from grass.devices.readings import GpuReading, GpuTopology, GpuUnit
 from grass.devices.visible import chosen_units
 from grass.errors import GrassError
@@ -45,8 +45,6 @@ class MonitorLimits(msgspec.Struct, frozen=True):
     longest_pause_s: float = 300.0
     quiet_s: float = QUIET_S
     """After an error of a GPU."""
-    forget_s: float = FORGET_S
-    """After a GPU was lost."""
 
 
 class GpuMonitor:
@@ -64,8 +62,7 @@ class GpuMonitor:
         """
         self._visible = visible
         self._patience = patience or MonitorLimits()
-        quiet_s, forget_s = self._patience.quiet_s, self._patience.forget_s
-        self._units = GpuUnits(quiet_s, forget_s, guard)
+        self._units = GpuUnits(self._patience.quiet_s, guard)
         self._child: MonitorProcess | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None

@@ -38,6 +38,8 @@ class DeviceReport(msgspec.Struct, frozen=True, omit_defaults=True):
     parts: tuple[PartReport, ...] = ()
     """None where it has a fault, or is divided and has no instance yet."""
     fault: str | None = None
+    silent: bool = False
+    """Whether its fault is only that it does not answer in time."""
     errors: tuple[str, ...] = ()
     """What has happened to it since the last report, in words."""
     uncorrected: int | None = None

@@ -2,8 +2,8 @@
 
 A GPU is known by its uuid and keeps the name it was given first, its index at that
 time: when one is lost, the indices of those behind it change. One that is lost stays a
-unit, with a fault, and is back by itself; after a while it is forgotten. MIG instances
-are units of their own as long as they exist.
+unit, with a fault, until it is back. MIG instances are units of their own as long as
+they exist.
 
 Of the memory that processes can have of a GPU, jobs get all but a *guard*, which is
 kept free of every one.
@@ -30,8 +30,6 @@ from grass.devices.readings import (
 )
 
 LOST = "it is lost from the bus"
-FORGET_S = 600.0
-"""After this time a GPU that is gone is no longer a unit."""
 HIDDEN_S = 5.0
 """For how long memory without a process is that of one that has just ended."""
 HIDDEN_BYTES = 256 << 20
@@ -49,14 +47,14 @@ class _Device:
         self.health = health
         self.parts: tuple[PartReport, ...] = ()
         self.fault: str | None = None
+        self.silent = False
         self.missing = False
-        self.seen_s = 0.0
         self.unlisted_s: dict[str, float] = {}
         """Since when a part has used memory without a process."""
 
     def note(self, report: DeviceReport, now_s: float) -> None:
         self.health.note(report, now_s)
-        self.seen_s, self.fault, self.missing = now_s, report.fault, False
+        self.fault, self.silent, self.missing = report.fault, report.silent, False
         self.index = report.index
         if report.fault is None:
             self.parts = report.parts
@@ -78,13 +76,10 @@ class _Device:
 class GpuUnits:
     """Every GPU that was seen, by uuid."""
 
-    def __init__(
-        self, quiet_s: float, forget_s: float = FORGET_S, guard: int = 0
-    ) -> None:
+    def __init__(self, quiet_s: float, guard: int = 0) -> None:
         """The guard is in bytes."""
         self._quiet_s = quiet_s
         self._guard = guard
-        self._forget_s = forget_s
         self._devices: dict[str, _Device] = {}
         self.places = DevicePlaces()
         """Where the devices are, as it was last told."""
@@ -115,7 +110,7 @@ class GpuUnits:
             if report.uuid:
                 self._device(report).note(report, now_s)
         self.places = snapshot.places or self.places
-        self._miss({report.uuid for report in snapshot.devices}, now_s)
+        self._miss({report.uuid for report in snapshot.devices})
 
     def failed(self, why: str) -> None:
         """Note that the library tells nothing; all that is known has this fault."""
@@ -189,21 +184,20 @@ class GpuUnits:
             self._devices[report.uuid] = known
         return known
 
-    def _miss(self, seen: set[str], now_s: float) -> None:
-        """Give those that are gone their fault, and forget them in the end."""
-        for uuid, device in list(self._devices.items()):
+    def _miss(self, seen: set[str]) -> None:
+        """Give those that are gone their fault."""
+        for uuid, device in self._devices.items():
             if uuid not in seen:
-                device.missing = True
+                device.missing, device.silent = True, False
                 device.fault = self.unnamed.get(device.number) or LOST
-                if now_s - device.seen_s >= self._forget_s:
-                    del self._devices[uuid]
 
     def _guard_of(self, part: PartReport) -> int:
         return min(self._guard, part.memory // GUARD_PART)
 
     def _reading(self, device: _Device, part: PartReport, now_s: float) -> GpuReading:
-        guard, silent = self._guard_of(part), self.failure or device.fault
+        guard, silent = self._guard_of(part), device.fault or self.failure
         part = part if silent is None else _remembered(part)
+        health = device.health.fault(now_s)
         return GpuReading(
             unit=device.unit(part),
             name=part.name,
@@ -215,7 +209,9 @@ class GpuUnits:
             power_w=part.power_w,
             power_limit_w=part.power_limit_w,
             processes=part.processes,
-            fault=silent or device.health.fault(now_s),
+            fault=silent or health,
+            passing=bool(silent and not health)
+            and (device.silent or device.fault is None),
             guard=guard,
             pids_hidden=device.hides_pids(part, now_s),
         )

@@ -53,6 +53,8 @@ class GpuReading(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every process once, by pid."""
     fault: str | None
     """Why nothing can run there, in words; None while it works."""
+    passing: bool = False
+    """Whether the fault is only that it, or its library, does not answer now."""
     guard: int = 0
     """What is kept free beside `memory`."""
     pids_hidden: bool = False

@@ -65,6 +65,7 @@ def _way(home: Home, works_for: RemoteBroker) -> Iterator[Finding]:
     text = f"{place} answers after {1000 * took_s:.0f} ms"
     fix = "the network or the broker is slow"
     yield note("broker", text, fix) if took_s > SLOW_S else ok("broker", text)
+    yield from _gpus(workers)
     own = _own_id(home)
     yield from _clocks([one for one in workers if one["id"] == own])
 
@@ -92,6 +93,7 @@ def _workers(home: Home) -> Iterator[Finding]:
                 f"see `grass logs` of one that failed; `grass resume {worker['name']}`"
             )
             yield note("workers", text, f"{fix} tries it again")
+    yield from _gpus(workers)
     yield from _clocks(workers)
 
 
@@ -102,6 +104,16 @@ def _foreign(worker: Document) -> Iterator[Finding]:
         names = ", ".join(one["attempt"] for one in undecided[:MAX_NAMED])
         text = f"{worker['name']} runs attempts unknown to the database: {names}"
         yield note("workers", text, "`grass workers foreign` lists them")
+
+
+def _gpus(workers: list[Document]) -> Iterator[Finding]:
+    """Report the faults of the GPUs of all workers, connected or not."""
+    for worker in workers:
+        for unit, fault in (worker.get("faults") or {}).items():
+            fix = f"`nvidia-smi -q` and the kernel's log on {worker['name']} have more"
+            if fault["works_since"] is not None:
+                fix = f"`grass resume gpu:{unit} --worker {worker['name']}`"
+            yield wrong(f"gpu {unit} of {worker['name']}", fault["why"], fix)
 
 
 def _clocks(workers: list[Document]) -> Iterator[Finding]:

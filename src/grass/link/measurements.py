@@ -22,6 +22,8 @@ class Withheld(Message, tag="withheld"):
     """Units that are too busy for one more job whose memory is learned."""
     processes: dict[int, Units] = msgspec.field(default_factory=dict)
     """By pid what one process has of `units`: not in its own way as a guest."""
+    passing: frozenset[str] = frozenset()
+    """Units of `faults` of which only an answer is missing."""
 
 
 class Overran(Message, tag="overran"):

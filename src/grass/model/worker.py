@@ -1,6 +1,7 @@
 """Workers and the units they have."""
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +26,46 @@ FoundUnits = dict[str, dict[str, Unit]]
 
 RUNS_TASKS = "a version that runs tasks"
 """The label of workers that run Python functions; no user can write one like it."""
+
+
+class GpuFault(msgspec.Struct, omit_defaults=True):
+    """A fault of a GPU, which takes no job until the fault is over.
+
+    It is over when a check finds that the GPU works and somebody has acknowledged the
+    fault; a fault that `passes` needs nobody.
+    """
+
+    unit: str
+    reason: str
+    since: int
+    """In microseconds UTC, as all times of the broker."""
+    passes: bool = False
+    """Whether only an answer is missing, so that the next one ends it."""
+    works_since: int | None = None
+    """Since when checks find that the GPU works; None: they do not."""
+    acknowledged_by: str = ""
+    """The actor; empty: nobody."""
+    listed: bool = True
+    """Whether the worker still lists the GPU."""
+    noted: bool = True
+    """Whether the journal has its last beginning: one comes and goes too often."""
+
+    @property
+    def needs_acknowledgement(self) -> bool:
+        """Whether the GPU stays out of use until somebody acknowledges the fault."""
+        return not (self.passes or self.acknowledged_by)
+
+
+class GpuNotice(NamedTuple):
+    """A GPU that has failed or works again, for notifications."""
+
+    event: str
+    """The kind of the journal's event."""
+    worker: str
+    """The name."""
+    unit: str
+    reason: str
+    at: int
 
 
 class Worker(msgspec.Struct):
@@ -68,6 +109,8 @@ class Worker(msgspec.Struct):
     """Foreign attempts that a person lets run to their end."""
     unable: str = ""
     """Why it cannot start jobs, as last reported, or ""; not stored."""
+    gpu_faults: dict[str, GpuFault] = {}
+    """By uuid, or by the unit's name where a GPU has none."""
 
     @property
     def all_labels(self) -> frozenset[str]:

@@ -14,16 +14,16 @@ from grass.broker.core.attempts import avoided
 from grass.broker.core.attempts.attempt_memory import ForeignAttempt
 from grass.broker.core.attempts.foreign import short_name
 from grass.broker.core.state import State
-from grass.broker.core.workers import registry, units
+from grass.broker.core.workers import gpu_faults, registry, units
 from grass.broker.core.workers.worker_memory import UnitNotes
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import JobState
 from grass.model.queue import Queue
-from grass.model.resources import Capacity, request_json, units_json
+from grass.model.resources import GPU_KINDS, Capacity, request_json, units_json
 from grass.model.times import rfc3339
-from grass.model.worker import Worker
+from grass.model.worker import GpuFault, Worker
 from grass.queries.documents import JsonObject
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails, Store
@@ -91,20 +91,37 @@ def _foreign(attempt: ForeignAttempt, state: State) -> JsonObject:
 
 
 def _free(worker: Worker, state: State) -> Capacity:
-    """Return the free amounts; none for an unknown worker."""
+    """Return the free amounts, of GPUs with a fault 0; none for an unknown worker."""
     try:
-        return state.scheduler.spare(worker.id)
+        free = state.scheduler.spare(worker.id)
     except NotFound:
         return {}
+    for fault in worker.gpu_faults.values():
+        for kind in GPU_KINDS:
+            if fault.unit in free.get(kind, {}):
+                free[kind][fault.unit] = 0
+    return free
 
 
 def _unit_notes(worker: Worker, state: State) -> JsonObject:
     """Return what no job can have of a worker's GPUs, and why."""
     notes = state.unit_notes.get(worker.id, UnitNotes())
+    faults = worker.gpu_faults.values()
     return {
         "withheld": units_json(notes.withheld),
         "strangers": notes.strangers,
-        "faults": notes.faults,
+        "faults": {fault.unit: fault_document(worker, fault) for fault in faults},
+    }
+
+
+def fault_document(worker: Worker, fault: GpuFault) -> JsonObject:
+    """Return why a GPU takes no job; `why` has it all in one line."""
+    return {
+        "reason": fault.reason,
+        "since": rfc3339(fault.since),
+        "works_since": rfc3339(fault.works_since),
+        "acknowledged": not fault.needs_acknowledgement,
+        "why": gpu_faults.sentence(worker, fault),
     }
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from grass.broker.core.attempts import avoided
 from grass.broker.core.state import State
-from grass.broker.core.workers import registry
+from grass.broker.core.workers import gpu_faults, registry
 from grass.broker.core.workers.worker_memory import UnitNotes
 from grass.model.amount_text import decimal_text
 from grass.model.jobs.dependencies import After, met
@@ -81,8 +81,16 @@ def told(state: State) -> Told:
     return Told(
         partial(registry.name_of, state),
         lambda worker, unit: _notes(state, worker).strangers.get(unit, ()),
-        lambda worker, unit: _notes(state, worker).faults.get(unit),
+        lambda worker, unit: _fault(state, worker, unit),
     )
+
+
+def _fault(state: State, worker: str, unit: str) -> str | None:
+    known = state.workers.get(worker)
+    fault = None if known is None else gpu_faults.of_unit(known, unit)
+    if known is None or fault is None:
+        return None
+    return gpu_faults.sentence(known, fault)
 
 
 def _notes(state: State, worker: str) -> UnitNotes:
@@ -107,12 +115,14 @@ def names_of_open_units(state: State, reason: Explanation, kind: str) -> list[st
     has = state.scheduler.capacity(worker).get(kind, {})
     if reason.gpus is not None and kind in GPU_KINDS:
         has = {unit: has[unit] for unit in has if unit in reason.gpus}
-    drained = state.workers[worker].drained.get(kind, [])
+    closed = {*state.workers[worker].drained.get(kind, [])}
+    if kind in GPU_KINDS:
+        closed |= _notes(state, worker).faulty
     known = state.queues.get(reason.queue)
     view = known.views.get(worker) if known else None
     limits = view.capacity.get(kind) if view else None
     return [
-        unit for unit in has if unit not in drained and (not limits or unit in limits)
+        unit for unit in has if unit not in closed and (not limits or unit in limits)
     ]
 
 

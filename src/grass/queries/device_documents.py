@@ -8,13 +8,16 @@ what others use, and what is left of it.
 from collections.abc import Mapping
 
 from grass.broker.core.state import State
+from grass.broker.core.workers import gpu_faults
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, ProtocolError
 from grass.model.amounts import bytes_of_amount, decimal_number
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt
+from grass.model.resources import unit_order
 from grass.model.usage.gpu_use import GpuUse, GpuUser
 from grass.model.worker import Worker
+from grass.queries.cluster_documents import fault_document
 from grass.queries.constraints import absence
 from grass.queries.documents import JsonObject
 
@@ -44,15 +47,22 @@ def unanswered_document(broker: Broker, worker: Worker) -> JsonObject:
 def _document(
     broker: Broker, worker: Worker, uses: list[GpuUse], problem: str | None
 ) -> JsonObject:
-    if not uses:
-        uses = [_unread(worker, unit) for unit in worker.found.get("gpu", {})]
+    read, gpus = {use.unit for use in uses}, worker.found.get("gpu", {})
+    # The worker may not list one with a fault any more.
+    faulty = [fault.unit for fault in worker.gpu_faults.values()]
+    unread = [unit for unit in (faulty if uses else gpus) if unit not in read]
+    uses = uses + [_unread(worker, unit) for unit in unread if unit in gpus]
+    known = read if problem is None else set[str]()
     return {
         "id": worker.id,
         "name": worker.name,
         "connected": worker.connected,
         "problem": problem,
         "stale": False,
-        "gpus": [_gpu_document(use, worker, broker.state, problem) for use in uses],
+        "gpus": [
+            _gpu_document(use, worker, broker.state, known=use.unit in known)
+            for use in sorted(uses, key=lambda use: unit_order(use.unit))
+        ],
     }
 
 
@@ -66,21 +76,25 @@ def _unread(worker: Worker, unit: str) -> GpuUse:
 
 
 def _gpu_document(
-    use: GpuUse, worker: Worker, state: State, problem: str | None
+    use: GpuUse, worker: Worker, state: State, *, known: bool
 ) -> JsonObject:
     holders = _holders(use.unit, worker, state)
     reserved = {one.job: _vram(one, use.unit) for one in holders}
     used = _used(use, reserved)
+    fault = gpu_faults.of_unit(worker, use.unit)
+    memory = _parts(use, reserved, used, known=known)
+    if fault is not None:
+        memory["free"] = 0
     return {
         "unit": use.unit,
         "name": use.name,
         "uuid": use.uuid,
-        "memory": _parts(use, reserved, used, known=problem is None),
+        "memory": memory,
         "utilization": use.utilization,
         "temperature": use.temperature,
         "power_w": use.power_w,
         "power_limit_w": use.power_limit_w,
-        "fault": use.fault,
+        "fault": None if fault is None else fault_document(worker, fault),
         "drained": use.unit in worker.drained.get("gpu", ()),
         "pids_hidden": use.pids_hidden,
         "jobs": [_job_document(one, state, use.unit, used) for one in holders],

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from grass.cli.printing.gpu_memory import PARTS, memory_bar, part_letter, silence, size
-from grass.cli.printing.quantities import age
+from grass.cli.printing.quantities import age, in_local_time
 from grass.cli.printing.show.unit_bars import folded_lines, worker_lines
 from grass.cli.printing.signs import ASCII, Signs
 from grass.cli.printing.styled import Styled, cells, cut_styled
@@ -124,7 +124,7 @@ def _warmth(gpu: Document, signs: Signs) -> str:
 def _who(gpu: Document, silent: str) -> Styled:
     """Name the jobs and strangers on a GPU, or say why there is none."""
     if gpu["fault"]:
-        return Styled((f" {gpu['fault']}", "red"))
+        return Styled((f" {in_local_time(gpu['fault']['why'])}", "red"))
     told = [(silent, "yellow")] if silent else []
     if gpu["drained"]:
         told.append(("drained", "yellow"))

@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList
 
 from grass.cli.printing.quantities import utc_now
-from grass.cli.printing.show.summary import elsewhere, notes
+from grass.cli.printing.show.summary import elsewhere, gpu_notes, notes
 from grass.cli.printing.streams import counted
 from grass.cli.printing.styled import Styled, cells
 from grass.cli.printing.table import Screen as Paper
@@ -210,6 +210,7 @@ class MainScreen(Screen[None]):
         state, table = self.app.state, self.jobs
         shown = state.shown or {"totals": {}}
         told = [*notes(state.queues)]
+        told += gpu_notes(state.overview["workers"] if state.overview else ())
         if state.overview is not None and state.overview["daemon"]["paused"]:
             told.append("grass is paused: `grass resume` starts jobs again")
         if state.select:

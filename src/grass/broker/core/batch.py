@@ -6,6 +6,7 @@ from grass.broker.core.pools.pool_memory import PoolEffect
 from grass.link.messages import Forget, ToWorker
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
+from grass.model.worker import GpuNotice
 from grass.store.changes import Changes
 
 
@@ -19,6 +20,8 @@ class Batch(msgspec.Struct):
     """Jobs whose state or attempt changed: callers that wait for one look again."""
     ended: list[Job] = []
     """Jobs that ended."""
+    gpu_notices: list[GpuNotice] = []
+    """GPUs that failed or work again."""
     engine_effects: list[PoolEffect] = []
     """What engines are asked for."""
     log_events: list[LogEvent] = []

@@ -39,6 +39,7 @@ from grass.broker.core.profiles import learning, profile_calls
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
     forget,
+    gpu_faults,
     leases,
     message_checks,
     queue_views,
@@ -133,6 +134,7 @@ class BrokerCore:
         avoided.due(state)
         if state.readiness.due:
             reconcile.note_unable(state)
+        gpu_faults.acknowledge_due(state)
         for job, reason in eligibility.advance(state):
             tracking.give_up(state, job, reason)
         bulk_calls.advance(state.bulk.verbs)
@@ -209,6 +211,7 @@ class BrokerCore:
         """Return the time of the wall clock at which there is something to do."""
         times = [eligibility.next_time(self.state), *self.state.readiness.due.values()]
         times += [*pool_workers.next_times(self.state), self.state.avoided.next_us]
+        times.append(gpu_faults.next_time(self.state))
         return min((at for at in times if at is not None), default=None)
 
     def take(self) -> Batch:

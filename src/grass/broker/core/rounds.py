@@ -102,9 +102,12 @@ class Rounds:
         """Tell whether there is nothing to do."""
         return not self._inbox and (self._deferred or not self.core.busy)
 
-    def limit_gpus(self, strangers: int, jobs: int | None) -> None:
-        """Set how much strangers may use of a GPU that gives shares, and its jobs."""
+    def limit_gpus(
+        self, strangers: int, jobs: int | None, acknowledge_s: float | None = None
+    ) -> None:
+        """Set how GPUs are used: strangers beside shares, jobs, and after a fault."""
         self._flags.most_strangers, self._flags.jobs_per_gpu = strangers, jobs
+        self._flags.acknowledge_s = acknowledge_s
         self._flags.apply_to(self.core.state)
 
     def share_store(self) -> None:
@@ -248,7 +251,7 @@ class Rounds:
         for event in batch.log_events:
             self._shell.log(event)
         self._shell.wake(batch.moved)
-        self._shell.committed(batch.ended)
+        self._shell.committed(batch.ended, batch.gpu_notices)
         self._plan()
 
     def _plan(self) -> None:

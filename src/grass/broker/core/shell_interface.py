@@ -12,6 +12,7 @@ from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
+from grass.model.worker import GpuNotice
 from grass.store.changes import Changes, env_origins
 from grass.store.interface import Store
 
@@ -88,8 +89,8 @@ class Shell(Protocol):
     def wake(self, jobs: set[int]) -> None:
         """Wake the callers that wait for one of these jobs."""
 
-    def committed(self, ended: list[Job]) -> None:
-        """Note a commit, and which jobs ended with it."""
+    def committed(self, ended: list[Job], gpus: list[GpuNotice]) -> None:
+        """Note a commit: which jobs ended, and which GPUs failed or work again."""
 
     def wake_within(self, delay_s: float) -> None:
         """Have a `TimerFired` posted, at the latest after this time."""

@@ -74,6 +74,8 @@ class DaemonFlags(msgspec.Struct):
     """How much of a GPU's memory strangers may use before it gives no share."""
     jobs_per_gpu: int | None = None
     """How many jobs a GPU may have; None: as many as fit."""
+    acknowledge_s: float | None = None
+    """How long a GPU must work before its fault counts as acknowledged; None: never."""
     shortage: StorageError | None = None
     """Set while the disk is full: nothing is added or started until it has room."""
 

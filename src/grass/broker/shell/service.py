@@ -40,6 +40,7 @@ from grass.link.messages import (
 )
 from grass.log_lines import LogEvent
 from grass.model.jobs.job import Job
+from grass.model.worker import GpuNotice
 from grass.store.changes import Changes
 from grass.store.interface import Store
 
@@ -95,8 +96,8 @@ class Broker(JobWaits):
             store.blobs, self.read, self._link_of, lambda: self._epoch
         )
         self.requests = WorkerRequests(self._link_of, self.blobs)
-        self.on_ended: Callable[[list[Job]], None] | None = None
-        """Told of jobs that ended, once that is committed."""
+        self.on_news: Callable[[list[Job], list[GpuNotice]], None] | None = None
+        """Called with jobs that ended and GPUs that failed, once that is committed."""
 
         self.ask_engines: Callable[[list[Any]], object] = list
 
@@ -204,9 +205,11 @@ class Broker(JobWaits):
         while self._rounds.waiting_from(worker) > MOST_WAITING_MESSAGES:
             await self._waiters.round.wait()
 
-    def limit_gpus(self, strangers: int, jobs: int | None) -> None:
-        """Set how much strangers may use of a GPU that gives shares, and its jobs."""
-        self._rounds.limit_gpus(strangers, jobs)
+    def limit_gpus(
+        self, strangers: int, jobs: int | None, acknowledge_s: float | None = None
+    ) -> None:
+        """Set how GPUs are used: strangers beside shares, jobs, and after a fault."""
+        self._rounds.limit_gpus(strangers, jobs, acknowledge_s)
 
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
@@ -342,12 +345,12 @@ class Broker(JobWaits):
         """Wake the callers that wait for one of these jobs."""
         self._waiters.wake(jobs)
 
-    def committed(self, ended: list[Job]) -> None:
-        """Note a commit, and which jobs ended with it."""
+    def committed(self, ended: list[Job], gpus: list[GpuNotice]) -> None:
+        """Note a commit: which jobs ended, and which GPUs failed or work again."""
         self._waiters.committed()
         self.requests.output.committed()
-        if self.on_ended is not None and ended:
-            self.on_ended(ended)
+        if self.on_news is not None and (ended or gpus):
+            self.on_news(ended, gpus)
 
     def wake_at(self, at_us: int | None) -> None:
         """Have the core look again at this time of the wall clock."""

@@ -80,8 +80,9 @@ COMMAND = Command(
     usage="[--worker WORKER] [--json] [show | add CAPACITY | remove KIND:UNIT]",
     about=(
         "Show the units of this machine, add units that were not found, or take away "
-        "those that were added. A unit that a job holds goes when the job has ended. "
-        "Where this machine is a broker, the units of all its workers are shown."
+        "those that were added, and GPUs with a fault that are gone. A unit that a "
+        "job holds goes when the job has ended. Where this machine is a broker, the "
+        "units of all its workers are shown."
     ),
     options=OPTIONS,
     examples=(

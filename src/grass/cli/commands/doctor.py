@@ -78,13 +78,13 @@ def _show(finding: Finding, screen: Screen) -> None:
     """Write a finding at once: the next check may take a while."""
     import sys
 
+    from grass.cli.printing.quantities import in_local_time
     from grass.cli.printing.streams import printable
 
     sign = screen.signs.of(finding.status) or f"{finding.status:5} "
     name = f"{finding.check:{_CHECK_WIDTH}} "
-    lines = [
-        Styled((sign, _TINTS[finding.status]), (name, "bold"), (finding.finding, ""))
-    ]
+    found = in_local_time(finding.finding)
+    lines = [Styled((sign, _TINTS[finding.status]), (name, "bold"), (found, ""))]
     if finding.fix:
         lines.append(Styled((" " * len(sign + name) + finding.fix, "dim")))
     for line in lines:

@@ -61,7 +61,10 @@ def _resume_unit(values: Values, unit: str) -> int:
     with Client(broker=owner(values)) as client:
         done = client.resume(unit=unit, worker=values.text("worker"))
     what = on_worker(unit, values)
-    said = f"{what} is in use again", f"{what} was not drained"
+    changed = f"{what} is in use again"
+    if done.get("warnings"):
+        changed = f"the fault of {what} is acknowledged"
+    said = changed, f"{what} was not drained"
     return report_change(values, {"unit": unit, **done}, *said)
 
 
@@ -71,8 +74,9 @@ COMMAND = Command(
     ),
     about=(
         "Start jobs again: of one queue, on one drained unit or worker, or of all "
-        "queues. Where a queue has a worker's name, the queue is meant; `--worker` "
-        "alone names the worker."
+        "queues. Of a GPU with a fault it acknowledges the fault: the GPU is used "
+        "again when a check finds that it works. Where a queue has a worker's name, "
+        "the queue is meant; `--worker` alone names the worker."
     ),
     options=OPTIONS,
     examples=(

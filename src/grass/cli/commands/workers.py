@@ -15,6 +15,7 @@ from grass.cli.parsing.options import (
     read,
 )
 from grass.cli.printing.quantities import age, ago, brief, utc_now
+from grass.cli.printing.show.summary import gpu_notes
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.cli.printing.table import render, show, this_screen
 from grass.cli.printing.wording import TINTS, connection_state, number
@@ -63,6 +64,8 @@ def run(words: list[str]) -> int:
         _warn_of_foreign(document["workers"])
         _warn_of_clocks(document["workers"])
         _warn_of_failures(document["workers"])
+        for line in gpu_notes(document["workers"]):
+            warn(line)
         if not document["workers"]:
             warn("no worker has joined yet; `grass token new` gives a line for one")
     return 0

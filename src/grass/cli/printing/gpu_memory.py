@@ -32,13 +32,18 @@ def part_letter(part: str, signs: Signs) -> str:
 def memory_bar(memory: Document, width: int, signs: Signs) -> Styled:
     """Draw a bar of the parts; a little of one is never nothing."""
     sizes = {part: memory[part] or 0 for part in PARTS}
-    if memory["free"] is None:
-        sizes["free"] = max(0, memory["total"] - memory["reserved"])
+    rest = max(0, memory["total"] - sum(sizes.values()))
+    # What nobody has and nobody can have is that of a GPU with a fault.
+    out_of_use = memory["free"] == 0 and rest > 0
+    sizes["free"] += rest
     cells = _cells(sizes, width)
+    drawn = {part: (part_letter(part, signs), tint) for part, tint in PARTS.items()}
+    if out_of_use:
+        drawn["free"] = ("-", "red")
     return Styled(
         *(
-            (part_letter(part, signs) * cells[part], tint)
-            for part, tint in PARTS.items()
+            (letter * cells[part], tint)
+            for part, (letter, tint) in drawn.items()
             if cells[part]
         )
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grass.cli.printing.gpu_memory import PARTS, amounts, memory_bar, part_letter, size
 from grass.cli.printing.page import Page
+from grass.cli.printing.quantities import in_local_time
 from grass.cli.printing.signs import ASCII
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import Fit, TableRow, lines
@@ -70,7 +71,7 @@ class GpuRows(GpuPage):
 def _lines(worker: Document, gpu: Document, screen: Screen) -> Iterator[str]:
     yield screen.line(_title(worker, gpu))
     if gpu["fault"]:
-        yield screen.line(Styled((f"  {gpu['fault']}", "red")))
+        yield screen.line(Styled((f"  {in_local_time(gpu['fault']['why'])}", "red")))
     if screen.width is not None:
         width = max(_NARROWEST, min(_WIDEST, screen.width - _BESIDE_BAR))
         bar = memory_bar(gpu["memory"], width, screen.signs)
@@ -176,7 +177,9 @@ def _row(worker: Document, gpu: Document, screen: Screen) -> list[Cell]:
         "" if busy is None else f"{busy}%",
         _warmth(gpu, screen),
         _power(gpu),
-        Styled((gpu["fault"], "red")) if gpu["fault"] else _who(gpu),
+        Styled((in_local_time(gpu["fault"]["why"]), "red"))
+        if gpu["fault"]
+        else _who(gpu),
     ]
 
 

@@ -30,7 +30,7 @@ class Need:
     free: int
     total: int
     drained: int = 0
-    """How much of it is on drained units."""
+    """How much of it is on units that take no jobs: drained, or with a fault."""
     model: str | None = None
     """The pattern that the GPUs match which are counted here."""
 
@@ -40,8 +40,8 @@ class Need:
             self.kind, self.asked, self.free, self.total, self.drained
         )
         pieces = ", in smaller pieces" if self.free >= self.asked else ""
-        drained = f", {idle} drained" if self.drained else ""
-        has = f"free {free} of {total}{drained}{pieces}"
+        out = f", {idle} out of use" if self.drained else ""
+        has = f"free {free} of {total}{out}{pieces}"
         return f"needs {self.kind} {asked}{of_model(self.model)}, {has}"
 
 

@@ -132,8 +132,9 @@ class Admission:
             for unit, one in readings.items()
             if one.fault is not None
         }
+        passing = frozenset(unit for unit in faults if readings[unit].passing)
         busy = self._busy.sampled(sample.gpus, now_s)
-        return self._told(amounts, faults, busy, processes)
+        return self._told(amounts, (faults, passing), busy, processes)
 
     def _amounts(self, sample: Sample, allocations: Allocations, now_s: float) -> Units:
         """Return what lastingly is taken of each unit, and not by reservations."""
@@ -159,14 +160,15 @@ class Admission:
     def _told(
         self,
         amounts: Units,
-        faults: dict[str, str],
+        faults: tuple[dict[str, str], frozenset[str]],
         busy: frozenset[str],
         processes: dict[int, Units],
     ) -> Withheld | None:
         named = {unit: looks.largest() for unit, looks in self._units.items()}
         pids = {unit: sorted(one.pid for one in found) for unit, found in named.items()}
         told = self.told
-        if told is not None and told.faults == faults and pids == self._named:
+        same = told is not None and (told.faults, told.passing) == faults
+        if told is not None and same and pids == self._named:
             known = told.units.get("vram", {})
             same = told.processes.keys() == processes.keys() and not any(
                 _differ(told.processes[pid], own) for pid, own in processes.items()
@@ -176,9 +178,10 @@ class Admission:
         self.told = Withheld(
             {"vram": amounts} if amounts else {},
             {unit: [*map(_text, found)] for unit, found in named.items() if found},
-            faults,
+            faults[0],
             busy,
             processes,
+            faults[1],
         )
         self._named = pids
         return self.told

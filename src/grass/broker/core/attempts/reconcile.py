@@ -19,7 +19,7 @@ from grass.broker.core.attempts import avoided, foreign, placing, prefetch, trac
 from grass.broker.core.calls import FromWorker
 from grass.broker.core.jobs import guests, removals, verbs
 from grass.broker.core.state import State
-from grass.broker.core.workers import leases, registry, units, withholding
+from grass.broker.core.workers import gpu_faults, leases, registry, units, withholding
 from grass.errors import Forbidden
 from grass.link.messages import (
     LINK_VERSION,
@@ -81,7 +81,8 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
     """Store what a worker reports of itself."""
     name = registry.name_for(state, message.worker, message.name)
     worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
-    worker.name, worker.boot, worker.found = name, message.boot, message.found
+    worker.name, worker.boot = name, message.boot
+    worker.found = gpu_faults.with_faulty(worker, message.found)
     worker.labels = tuple(sorted(set(message.labels)))
     worker.lease_s, worker.enforces = message.lease_s, message.enforces
     worker.shrinks, worker.runs_tasks = message.shrinks, message.runs_tasks

@@ -160,7 +160,8 @@ def _check_withheld(message: Withheld) -> None:
     if message.units.keys() - {"vram"}:
         raise ProtocolError(f"{', '.join(message.units)} cannot be withheld")
     withheld = message.units.get("vram", {})
-    for told in (withheld, message.strangers, message.faults, message.busy):
+    told_units = withheld, message.strangers, message.faults, message.busy
+    for told in (*told_units, message.passing):
         if len(told) > MOST_GPUS:
             raise ProtocolError(f"{len(told)} units are too many")
         _check_text(*told)

@@ -20,7 +20,7 @@ from grass.broker.core.calls import (
     SetWorkerDrained,
 )
 from grass.broker.core.state import State
-from grass.broker.core.workers import registry, withholding
+from grass.broker.core.workers import gpu_faults, registry, withholding
 from grass.broker.core.workers.worker_memory import GPU_KINDS
 from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits
@@ -28,7 +28,7 @@ from grass.model.amount_text import amount_texts
 from grass.model.gpu_details import found_gpus
 from grass.model.journal import EventKind
 from grass.model.resources import Capacity
-from grass.model.worker import FoundUnits, Worker
+from grass.model.worker import FoundUnits, GpuFault, Worker
 
 _TOGETHER = dict.fromkeys(GPU_KINDS, GPU_KINDS)
 FOUND, ADDED, DECLARED = "found", "added", "declared"
@@ -129,10 +129,14 @@ def add(state: State, call: AddUnits) -> Done:
 
 
 def remove(state: State, call: RemoveUnit) -> Done:
-    """Remove an added unit; a job that holds it keeps it to its end."""
+    """Remove a unit that was added, or a GPU that has a fault and is gone.
+
+    A job that holds it keeps it to its end.
+    """
     worker, name = _worker(state, call.worker), f"{call.kind}:{call.unit}"
     _check_known(state, worker, call.kind, call.unit)
-    if call.unit not in worker.added.get(call.kind, {}):
+    faulty = call.kind in GPU_KINDS and gpu_faults.remove(state, worker, call.unit)
+    if not faulty and call.unit not in worker.added.get(call.kind, {}):
         found = call.unit in worker.found.get(call.kind, {})
         raise Refused(
             f"{name} was {'found on the machine' if found else 'declared by a queue'}",
@@ -156,10 +160,34 @@ def set_drained(state: State, call: SetUnitDrained) -> Done:
     for kind in _TOGETHER.get(call.kind, (call.kind,)):
         if call.unit in known.get(kind, {}):
             _set_drained(state, worker, kind, call.unit, drained=call.drained)
-    event: EventKind = "drained" if call.drained else "undrained"
     unit = f"{call.kind}:{call.unit}"
+    if not call.drained and call.kind in GPU_KINDS:
+        fault = gpu_faults.of_unit(worker, call.unit)
+        if fault is not None:
+            return _acknowledged(state, worker, call, fault, before)
+    event: EventKind = "drained" if call.drained else "undrained"
     done = _changed(state, worker, call.actor, event, {"unit": unit})
     done.changed = before != call.drained
+    return done
+
+
+def _acknowledged(
+    state: State, worker: Worker, call: SetUnitDrained, fault: GpuFault, before: bool
+) -> Done:
+    """Resume a unit with a fault, which stays out of use until it works."""
+    changed = before or fault.needs_acknowledgement
+    gpu_faults.acknowledge(state, worker, call.unit, call.actor)
+    done = Done(changed=changed)
+    if before:
+        facts: dict[str, object] = {"unit": f"{call.kind}:{call.unit}"}
+        done = _changed(state, worker, call.actor, "undrained", facts)
+    publish(state, worker)
+    state.batch.changes.workers[worker.id] = worker
+    if fault.works_since is None:
+        done.warnings.append(
+            f"gpu:{call.unit} still has a fault: {fault.reason}; it is used again when"
+            " a check finds that it works"
+        )
     return done
 
 

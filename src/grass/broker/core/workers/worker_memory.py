@@ -44,12 +44,12 @@ class UnitNotes(msgspec.Struct):
     """What no job can have of a unit."""
     strangers: dict[str, list[str]] = {}
     """By unit, the processes of no job."""
-    faults: dict[str, str] = {}
-    """By unit, why nothing can run there."""
     processes: dict[int, Units] = {}
     """By pid, what a process has of what is withheld."""
     noted: dict[str, int] = {}
-    """By unit, when the journal was last told of a fault."""
+    """By unit, when a fault was last written into the journal."""
+    faulty: frozenset[str] = frozenset()
+    """Units that the scheduler does not offer because of a fault."""
     busy: frozenset[str] = frozenset()
     """Units that take no job whose memory is learned."""
 

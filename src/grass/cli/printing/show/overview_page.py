@@ -37,6 +37,8 @@ def overview_page(wanted: ShowOptions, document: Document, screen: Screen) -> Pa
     )
     totals = document.get("totals", document["daemon"]["jobs"])
     foot = [Styled((note, "")) for note in summary.notes(document.get("queues", ()))]
+    faults = summary.gpu_notes(document.get("workers", ()))
+    foot += [Styled((note, "red")) for note in faults]
     if "jobs" in document and not wanted.is_whole:
         foot[:0] = left_out(totals, table.covered)
     foot += _flowed(summary.summary(document["daemon"], totals), screen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grass.cli.printing.quantities import size_text
+from grass.cli.printing.quantities import in_local_time, size_text
 from grass.cli.printing.streams import counted
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.wording import IN_ORDER, TINTS, connection_state, number
@@ -84,6 +84,15 @@ def notes(queues: Iterable[Document]) -> list[str]:
         f"(`grass resume {queue['name']}` goes on)"
         for queue in queues
         if queue["paused"] and queue.get("paused_reason")
+    ]
+
+
+def gpu_notes(workers: Iterable[Document]) -> list[str]:
+    """Return a line for each GPU that has a fault."""
+    return [
+        f"gpu {unit} of {worker['name']} takes no jobs: {in_local_time(fault['why'])}"
+        for worker in workers
+        for unit, fault in (worker.get("faults") or {}).items()
     ]
 
 

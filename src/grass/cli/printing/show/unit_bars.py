@@ -20,7 +20,7 @@ from grass.cli.printing.wording import TINTS, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from grass.cli.printing.signs import Signs
     from grass.cli.printing.table import Cell, Screen
@@ -53,24 +53,40 @@ def _rows(worker: Document, signs: Signs) -> Iterator[list[Cell]]:
         free = worker["free"].get(kind, {})
         spare = sum(free.get(unit, 0) for unit in units)
         text = f"{number(spare, kind)} of {number(sum(units.values()), kind)}"
-        yield [name, kind, text, _bars(units, free, signs) + _remark(worker, kind)]
+        faulty = unit_marks(worker, kind)[FAULTY]
+        bars = _bars(units, free, faulty, signs)
+        yield [name, kind, text, bars + _remark(worker, kind)]
         name = ""
 
 
 def _bars(
-    units: Mapping[str, float], free: Mapping[str, float], signs: Signs
+    units: Mapping[str, float],
+    free: Mapping[str, float],
+    faulty: Sequence[str],
+    signs: Signs,
 ) -> Styled:
     if not 1 < len(units) <= _MOST_BARS:
         width = _ONE if len(units) == 1 else min(len(units), _WIDEST)
+        working = {unit: units[unit] for unit in units if unit not in faulty}
+        if not working:
+            return _out_of_use(width)
         return _bar(
-            sum(units.values()), sum(free.get(u, 0) for u in units), width, signs
+            sum(working.values()), sum(free.get(u, 0) for u in working), width, signs
         )
     width = _WIDE if len(units) <= _MOST_BARS // 2 else _NARROW
     drawn = Styled()
     for place, (unit, amount) in enumerate(units.items()):
         drawn += Styled((f"{'  ' if place else ''}{unit} ", ""))
-        drawn += _bar(amount, free.get(unit, 0), width, signs)
+        drawn += (
+            _out_of_use(width)
+            if unit in faulty
+            else _bar(amount, free.get(unit, 0), width, signs)
+        )
     return drawn
+
+
+def _out_of_use(width: int) -> Styled:
+    return Styled(("-" * width, "red"))
 
 
 def _bar(amount: float, free: float, width: int, signs: Signs) -> Styled:

@@ -104,6 +104,8 @@ export interface Worker {
   free: Amounts;
   drained: Record<string, string[]>;
   origin?: Record<string, Record<string, string>>;
+  /** By GPU. */
+  faults?: Record<string, GpuFault>;
 }
 
 export interface Queue {
@@ -173,6 +175,16 @@ export interface GpuMemory {
   free: number | null;
 }
 
+/** Why a GPU takes no job. */
+export interface GpuFault {
+  reason: string;
+  since: string;
+  /** Since when checks find that it works; null: they do not. */
+  works_since: string | null;
+  acknowledged: boolean;
+  why: string;
+}
+
 export interface Gpu {
   unit: string;
   name: string;
@@ -182,7 +194,7 @@ export interface Gpu {
   temperature: number | null;
   power_w: number | null;
   power_limit_w: number | null;
-  fault: string | null;
+  fault: GpuFault | null;
   drained: boolean;
   pids_hidden: boolean;
   jobs: { job: number; name: string; owner: string; gpu: number; reserved: number; used: number }[];

@@ -1,12 +1,14 @@
 // A GPU: how busy it is and was, its memory in four parts, and who is on it. A card has
 // the same height whoever comes and goes, so that nothing below it moves.
 
-import { Menu, itemsFor } from "../components/menu.mjs";
+import { act, Menu, itemsFor } from "../components/menu.mjs";
 import { Meter, MeterLegend } from "../components/meter.mjs";
 import { Sparkline } from "../components/sparkline.mjs";
 import { StateShape } from "../components/state_mark.mjs";
+import { actionOf, offered } from "../actions.mjs";
+import { now } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
-import { owner, size } from "../words.mjs";
+import { age, brief, inLocalTime, owner, size } from "../words.mjs";
 import { SLOTS, useHistory } from "./readings.mjs";
 
 /** @typedef {import("../documents.mjs").Gpu} Gpu */
@@ -18,7 +20,8 @@ const NOTHING = new Array(SLOTS).fill(null);
 export function GpuCard({ worker, gpu }) {
   const history = useHistory(worker, gpu.unit);
   const title = `GPU ${gpu.unit}`;
-  const unit = { unit: `gpu:${gpu.unit}`, worker, drained: gpu.drained };
+  const faulty = gpu.fault !== null && !gpu.fault.acknowledged;
+  const unit = { unit: `gpu:${gpu.unit}`, worker, drained: gpu.drained, faulty };
   return html`
     <section class=${`card gpu ${gpu.fault ? "faulty" : ""}`} aria-label=${`${title} of ${worker}`}>
       <header>
@@ -28,7 +31,7 @@ export function GpuCard({ worker, gpu }) {
         <${Menu} items=${itemsFor("unit", [unit])} label=${`actions on ${title}`} />
       </header>
       ${gpu.fault
-        ? html`<p class="gpu-busy fault" title=${gpu.fault}>${gpu.fault}</p>`
+        ? html`<${Fault} fault=${gpu.fault} unit=${unit} />`
         : html`<div class="gpu-busy">
             <span class="busy"><b>${gpu.utilization ?? "–"}</b>%</span>
             <${Sparkline} values=${history ?? NOTHING} label=${busyWords(title, history)} />
@@ -40,6 +43,20 @@ export function GpuCard({ worker, gpu }) {
         <span>${power(gpu)}</span>
       </footer>
     </section>
+  `;
+}
+
+/** @param {{fault: import("../documents.mjs").GpuFault, unit: object}} props */
+function Fault({ fault, unit }) {
+  const action = actionOf("acknowledge-unit");
+  const works = fault.works_since !== null;
+  const lasts = brief(age(fault.works_since ?? fault.since, now.value));
+  return html`
+    <div class="gpu-fault fault" title=${inLocalTime(fault.why, now.value)}>
+      <p>${fault.reason}${works ? `; it works again for ${lasts}` : `, for ${lasts}`}</p>
+      ${offered(action, unit) && html`<button type="button" onClick=${() => void act(action, [unit])}>
+        ${works ? "Use it again" : "Acknowledge"}</button>`}
+    </div>
   `;
 }
 

@@ -4,8 +4,9 @@ import { Problem, read } from "../api.mjs";
 import { Command } from "../components/command.mjs";
 import { Icon } from "../components/icon.mjs";
 import { Prose } from "../components/prose.mjs";
+import { now } from "../state.mjs";
 import { html, useEffect, useState } from "../ui.mjs";
-import { plural } from "../words.mjs";
+import { inLocalTime, plural } from "../words.mjs";
 
 /**
  * @typedef {{check: string, status: "ok" | "note" | "wrong", finding: string, fix: string}} Finding
@@ -68,7 +69,7 @@ function Line({ finding }) {
       <span class="unseen">${finding.status}</span>
       <span class="finding-check">${finding.check}</span>
       <div>
-        <p>${finding.finding}</p>
+        <p><${Prose} text=${inLocalTime(finding.finding, now.value)} /></p>
         ${finding.fix && html`<p class="muted"><${Prose} text=${before ?? finding.fix} /></p>`}
         ${command && html`<${Command} text=${command} />`}
       </div>

@@ -4,9 +4,10 @@ import { actionOf, offered, perform } from "../actions.mjs";
 import { Form } from "../components/form.mjs";
 import { Icon } from "../components/icon.mjs";
 import { itemsFor, Menu } from "../components/menu.mjs";
+import { Prose } from "../components/prose.mjs";
 import { now } from "../state.mjs";
 import { html, useState } from "../ui.mjs";
-import { age, amount, brief } from "../words.mjs";
+import { age, amount, brief, inLocalTime } from "../words.mjs";
 
 /** @typedef {import("../documents.mjs").Worker} Worker */
 
@@ -67,13 +68,15 @@ function unitsOf(worker) {
   for (const [kind, named] of Object.entries(worker.capacity)) {
     if (kind === "cpu" || kind === "ram" || kind === "vram") {
       const sum = (/** @type {Record<string, number>} */ of) => Object.values(of).reduce((one, other) => one + other, 0);
-      shown.push({ kind, unit: kind, name: kind, of: sum(named), free: sum(worker.free[kind] ?? {}), drained: false, declared: false, worker: worker.name, summed: true });
+      shown.push({ kind, unit: kind, name: kind, of: sum(named), free: sum(worker.free[kind] ?? {}), drained: false, declared: false, faulty: false, why: "", worker: worker.name, summed: true });
       continue;
     }
     for (const [name, of] of Object.entries(named)) {
       const drained = worker.drained[kind]?.includes(name) ?? false;
       const declared = worker.origin?.[kind]?.[name] === "added";
-      shown.push({ kind, unit: `${kind}:${name}`, name: `${kind} ${name}`, of, free: worker.free[kind]?.[name] ?? 0, drained, declared, worker: worker.name, summed: false });
+      const fault = kind === "gpu" ? worker.faults?.[name] : undefined;
+      const faulty = fault !== undefined && !fault.acknowledged;
+      shown.push({ kind, unit: `${kind}:${name}`, name: `${kind} ${name}`, of, free: worker.free[kind]?.[name] ?? 0, drained, declared, faulty, why: fault?.why ?? "", worker: worker.name, summed: false });
     }
   }
   // What is summed has no menu: such ones stand together.
@@ -85,9 +88,10 @@ function Unit({ unit }) {
   const free = amount(unit.free, unit.kind);
   const of = amount(unit.of, unit.kind);
   return html`
-    <li class=${unit.drained ? "unit unit-drained" : "unit"}>
+    <li class=${unit.drained || unit.why ? "unit unit-drained" : "unit"}>
       <span class="unit-name">${unit.name}</span>
       <span class="muted">${free} of ${of} free${unit.drained ? ", drained" : ""}${unit.declared ? ", added" : ""}</span>
+      ${unit.why && html`<span class="problem"><${Prose} text=${inLocalTime(unit.why, now.value)} /></span>`}
       ${!unit.summed && html`<${Menu} items=${itemsFor("unit", [unit])} label=${`actions of ${unit.name}`} />`}
     </li>
   `;
