@@ -310,15 +310,15 @@ def test_the_command_reaches_its_endpoint(
     assert asked >= wanted
 
 
-OF_A_TASK = ("task", "arguments")
-"""Bytes that Python has pickled: there is no option for them."""
+NO_OPTION = ("task", "arguments", "sbatch")
+"""Bytes that Python has pickled, and the `#SBATCH` lines of a script."""
 
 
 def test_every_field_of_a_job_has_an_option() -> None:
     options = {option.key for option in (*enqueue.OPTIONS, *run.OPTIONS)}
     for field in JobBody.__struct_fields__:
         assert (
-            field in ("command", *OF_A_TASK) or FIELDS.get(field, field) in options
+            field in ("command", *NO_OPTION) or FIELDS.get(field, field) in options
         ), field
 
 
@@ -326,5 +326,5 @@ def test_every_option_of_a_job_is_a_field() -> None:
     fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
     besides = {"cpu", "ram", "vram", "from", "broker", "quiet", "format", "dry_run"}
     besides.add("no_directives")
-    others = {"command", FIELDS["stdin"], *OF_A_TASK}
+    others = {"command", FIELDS["stdin"], *NO_OPTION}
     assert {option.key for option in enqueue.OPTIONS} - besides == fields - others

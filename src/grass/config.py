@@ -46,6 +46,19 @@ SETTING_GROUPS = (
     "GRASS_LOG_",
 )
 """Settings of the user, which hold inside a job as well."""
+_OF_SLURM = """
+SLURMD_NODENAME
+SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_COUNT SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MAX
+SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_STEP SLURM_CPUS_ON_NODE SLURM_CPUS_PER_TASK
+SLURM_GPUS SLURM_GPUS_ON_NODE SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_GTIDS
+SLURM_JOBID SLURM_JOB_CPUS_PER_NODE SLURM_JOB_GPUS SLURM_JOB_ID SLURM_JOB_NAME
+SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES SLURM_JOB_PARTITION SLURM_LOCALID
+SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE SLURM_NNODES SLURM_NODEID
+SLURM_NODELIST SLURM_NPROCS SLURM_NTASKS SLURM_PROCID SLURM_RESTART_COUNT
+SLURM_SUBMIT_DIR SLURM_SUBMIT_HOST SLURM_TASKS_PER_NODE
+"""
+SLURM_VARIABLES = frozenset(_OF_SLURM.split())
+"""The variables of Slurm that a job has whose script has `#SBATCH` lines."""
 SECRETS = ("GRASS_CERT_PASS",)
 """For the daemon alone: never stored, and in no job's environment."""
 
@@ -130,6 +143,8 @@ def without_job_variables(environment: "Mapping[str, str]") -> dict[str, str]:
         or name in SETTINGS
         or name.startswith(SETTING_GROUPS)
     }
+    if environment.get("SLURM_JOB_ID", "") == environment.get("GRASS_JOB_ID"):
+        left = {name: left[name] for name in left if name not in SLURM_VARIABLES}
     port = environment.get(OWN_PORT)
     if port is not None and left.get("MASTER_PORT") == port:
         # Those of a surrounding job; a job inside it has its own.

@@ -1,5 +1,6 @@
 """Options at the head of a script: `#GRASS`, and `#SBATCH` where it means the same."""
 
+import os
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ def read(*words: str) -> EnqueueLine:
 
 
 def fields(head: str) -> dict[str, Any]:
-    return Directives("x.sh", head, enqueue.OPTIONS).fields
+    found = Directives("x.sh", head, enqueue.OPTIONS).fields
+    return {name: found[name] for name in found if name != "sbatch"}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,8 @@ def test_the_comment_block_at_the_head_is_read(
             {"after": ["7:succeeded", "9:succeeded", "8:any"]},
         ),
         ("--export=ALL,A=1", {"env": {"A": "1"}}),
-        ("--output=/o/%x-%A_%a.%%", {"output": "/o/{name}-{id}_{index}.%"}),
+        ("--output=/o/%x-%j_%a.%%", {"output": "/o/{name}-{id}_{index}.%"}),
+        ("-o /o/%A.%N", {"output": "/o/{SLURM_ARRAY_JOB_ID}.{SLURMD_NODENAME}"}),
         ("-e /o/%j.err", {"stderr": "/o/{id}.err"}),
         ("--chdir=/tmp", {"cwd": "/tmp"}),
         ("-N 1 --ntasks=1 # one", {}),
@@ -87,20 +90,32 @@ def test_lines_for_slurm_mean_what_slurm_means(
     "line",
     [
         *("--partition=gpu", "-A lab", "--nodes=2", "--gres=tmp:1", "--exclusive"),
-        *("--output=/o/%N", "--dependency=singleton", "--mem=0", "--begin=teatime"),
+        *("--output=/o/%u", "--dependency=singleton", "--mem=0", "--begin=teatime"),
         *("--export=NONE", "--mail-type=END", "--gres=gpu:1,tmp:1"),
     ],
 )
 def test_what_does_not_map_is_named_and_left_out(line: str) -> None:
     script = Directives("x.sh", f"#SBATCH {line}\n#SBATCH -J a\n", enqueue.OPTIONS)
+    assert script.fields.pop("sbatch")["options"][-1] == "job-name"
     assert script.fields == {"name": "a"}
     assert script.told.startswith("x.sh: taken from #SBATCH: --job-name; left out: --")
 
 
 def test_an_array_is_left_out_where_one_job_runs() -> None:
     script = Directives("x.sh", "#SBATCH --array=1-3\n", run.OPTIONS)
-    assert script.fields == {}
+    assert script.fields.keys() == {"sbatch"}
     assert "left out: --array" in script.told
+
+
+def test_a_script_with_lines_for_slurm_is_noted_as_one() -> None:
+    head = "#GRASS -c 2\n#SBATCH -p gpu --ntasks=4\n"
+    script = Directives("x.sh", head, enqueue.OPTIONS)
+    assert script.fields["sbatch"] == {
+        "options": ["partition", "ntasks"],
+        "directory": os.getcwd(),
+        "host": os.uname().nodename,
+    }
+    assert "sbatch" not in Directives("x.sh", "#GRASS -c 2\n", enqueue.OPTIONS).fields
 
 
 def test_own_directives_win_over_those_for_slurm() -> None:

@@ -81,3 +81,22 @@ def test_a_script_from_stdin_that_cannot_run_is_refused(
     refused = piped(shared, text, *words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert told in refused.stderr
+
+
+def test_an_array_for_slurm_finds_its_indices_and_writes_its_own_files(
+    shared: GrassHome, tmp_path: Path
+) -> None:
+    script = tmp_path / "grid.sh"
+    lines = "#!/bin/bash", "#SBATCH --array=1-5:2", f"#SBATCH -o {tmp_path}/%A-%a.txt"
+    script.write_text(
+        "\n".join([*lines, "echo $SLURM_ARRAY_TASK_ID $SLURM_SUBMIT_DIR"])
+    )
+    ran = shared.run("enqueue", "-q", "bash", str(script))
+    first = int(ran.stdout.split("-")[0])
+    shared.wait(first, first + 1, first + 2)
+    for index in (1, 3, 5):
+        written = (tmp_path / f"{first}-{index}.txt").read_text()
+        assert written == f"{index} {shared.desk}\n"
+    line = "echo ${SLURM_ARRAY_TASK_ID-none}"
+    plain = shared.wait(shared.enqueue("sh", "-c", line))
+    assert shared.ok("logs", str(plain["id"])) == "none\n"

@@ -25,7 +25,15 @@ from grass.model.jobs.arrays import MOST_MEMBERS, limiter, read_array
 def test_arrays_are_read_as_people_write_them(
     text: str, indices: list[int], at_most: int | None
 ) -> None:
-    assert read_array(text) == (indices, at_most)
+    assert read_array(text)[:2] == (indices, at_most)
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [("1-9:4", 4), ("1-3,5-9:2", 2), ("1-5:2,10-20:5%3", 2), ("2,4,6%2", 1)],
+)
+def test_the_first_step_is_that_of_the_array(text: str, step: int) -> None:
+    assert read_array(text).step == step
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from grass.client.private_files import create_private, read_file, replace_privat
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.daemon.pools.pilot_variables import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
+from grass.daemon.pools.srun_wrapper import write_srun
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import allotted_units, boot_id, found_units
 from grass.errors import GrassError
@@ -45,6 +46,9 @@ ID_NOTE = "worker-id"
 """In the keeper's folder: the worker's id, and the instance and boot it was used in."""
 LONGEST_SOCKET = 108
 """How many bytes the path of a Unix socket may have, with its end."""
+
+_SUBMISSION = ("SLURM_EXPORT_ENV", "SLURM_GET_USER_ENV")
+"""How a pilot was submitted; in a job, `srun` would pass no variable to its tasks."""
 
 
 async def worker(
@@ -82,7 +86,7 @@ async def worker(
     )
     python = settings.task_python or sys.executable
     folder, most = blobs
-    around = _surroundings(home, found)._replace(
+    around = _surroundings(home, hosting, found)._replace(
         mps=mps,
         python=python,
         blob_folder=folder,
@@ -112,13 +116,18 @@ async def with_old_results_removed(
         removing.cancel()
 
 
-def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
+def _surroundings(home: Home, hosting: Hosting, found: FoundUnits) -> Surroundings:
+    engine = _of_engine()
+    is_of_slurm = "SLURM_JOB_ID" in engine
+    srun = write_srun(Path(home.folder, "bin")) if is_of_slurm else ""
     return Surroundings(
         output_folder=_output(home),
         home=os.path.expanduser("~"),
         shell=shell(),
         environment=_job_environment(),
-        of_engine=_of_engine(),
+        name=hosting.machine,
+        of_engine=engine,
+        srun_folder=srun,
         allotted=os.environ.get(ALLOTTED, ""),
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
@@ -131,7 +140,11 @@ def _job_environment() -> dict[str, str]:
     """Return what jobs have by default: nothing of what a pilot was told."""
     own = (ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT)
     found = user_environment(os.environ)
-    return {name: value for name, value in found.items() if name not in own}
+    return {
+        name: value
+        for name, value in found.items()
+        if name not in own and name not in _SUBMISSION
+    }
 
 
 def _of_engine() -> dict[str, str]:
@@ -139,7 +152,11 @@ def _of_engine() -> dict[str, str]:
     if ENDS_AT not in os.environ:
         return {}
     found = os.environ.items()
-    return {name: value for name, value in found if name.startswith(ENGINES)}
+    return {
+        name: value
+        for name, value in found
+        if name.startswith(ENGINES) and name not in _SUBMISSION
+    }
 
 
 def _output(home: Home) -> str:

@@ -309,6 +309,10 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """In bytes: a result of a task up to this size may come with its exit."""
     may_return: bool = False
     """Whether it is returned where its directory, program or script is missing."""
+    queue: str = ""
+    """Empty: the broker is of an older version."""
+    array: int | None = None
+    """The first job of the array it belongs to."""
 
 
 class Forget(Message, tag="forget"):

@@ -212,6 +212,8 @@ class _EnqueueReader:
             if "at_most" in options:
                 raise UsageError("both --at-most and % say how many run", "give one")
             fields["at_most"] = array.at_most
+        if array is not None and fields.get("sbatch") is not None:
+            fields["sbatch"] = fields["sbatch"].of_array(array)
         if "request" not in fields:
             fields = {**self._default_request(fields["queue"]), **fields}
         patch = JobPatch(**fields)
@@ -265,9 +267,9 @@ def _array(body: EnqueueBody) -> Array | None:
             "enqueue each array by itself",
         )
     if body.params is not None:
-        return Array(list(range(1, len(body.params.rows) + 1)), None)
+        return Array(list(range(1, len(body.params.rows) + 1)))
     if body.arguments is not None:
-        return Array(list(range(1, len(body.arguments) + 1)), None)
+        return Array(list(range(1, len(body.arguments) + 1)))
     return None if text is None else read_array(text)
 
 

@@ -6,17 +6,20 @@ Only the comment block at the head counts. Options of the command line win over
 
 from __future__ import annotations
 
+import os
 import shlex
 from contextlib import contextmanager
 
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.options import HelpWanted, Option, Values, scan
+from grass.config import caller_directory
 from grass.errors import GrassError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from grass.cli.parsing import sbatch_directives as sbatch
     from grass.client.json_codec import Document
 
 _NOT_IN_A_SCRIPT = (
@@ -44,8 +47,13 @@ class Directives:
             if mark == _GRASS:
                 self._read(number, _split(place, number, text), own)
         if any(mark == _SBATCH for _, mark, _ in lines):
-            self._read_sbatch(lines, foreign)
-        self.fields = merged(settings(foreign, None), settings(own, None))
+            asked = self._read_sbatch(lines, foreign)
+            self.fields["sbatch"] = {
+                "options": [*asked],
+                "directory": caller_directory(),
+                "host": os.uname().nodename,
+            }
+        self.fields |= merged(settings(foreign, None), settings(own, None))
         queue = own.text("queue")
         if queue is not None:
             self.fields["queue"] = queue
@@ -66,7 +74,9 @@ class Directives:
                 values.add(option, value)
                 self._lines[option.key] = number
 
-    def _read_sbatch(self, lines: list[tuple[int, str, str]], values: Values) -> None:
+    def _read_sbatch(
+        self, lines: list[tuple[int, str, str]], values: Values
+    ) -> sbatch.Asked:
         from grass.cli.parsing import sbatch_directives as sbatch
 
         asked: sbatch.Asked = {}
@@ -87,6 +97,7 @@ class Directives:
         others = f"; left out: {', '.join(left_out)}" if left_out else ""
         what = ", ".join(taken) or "nothing"
         self.told = f"{self._place}: taken from #SBATCH: {what}{others}"
+        return asked
 
     def below(self, fields: Document) -> Document:
         """Return fields of a job over those of the script."""

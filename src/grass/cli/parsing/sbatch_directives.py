@@ -59,7 +59,15 @@ _SWITCHES = (
 """Options without a value, or with one that only `=` gives."""
 _SILENT = ("parsable", "quiet", "verbose", "no-requeue", "get-user-env")
 """Options that ask for what happens anyway, or nothing of the job."""
-_PLACES = {"j": "{id}", "J": "{id}", "A": "{id}", "a": "{index}", "x": "{name}"}
+_PLACES = {
+    "j": "{id}",
+    "J": "{id}",
+    "a": "{index}",
+    "x": "{name}",
+    "A": "{SLURM_ARRAY_JOB_ID}",
+    "N": "{SLURMD_NODENAME}",
+}
+"""The last two are filled for jobs with `#SBATCH` lines alone."""
 _NEEDS = {"afterok": "succeeded", "afterany": "any", "afternotok": "failed"}
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _DEFAULT_NICE = 100
@@ -160,7 +168,7 @@ def _per_unit(*counted: str) -> Callable[[str, Asked], list[str] | None]:
 
 def _path(option: str) -> Callable[[str, Asked], list[str] | None]:
     def read(value: str, _: Asked) -> list[str] | None:
-        known = re.sub(r"%\d*([jJAax])", lambda one: _PLACES[one[1]], value)
+        known = re.sub(r"%\d*([jJAaxN])", lambda one: _PLACES[one[1]], value)
         rest = known.replace("%%", "")
         return None if "%" in rest else [option, known.replace("%%", "%")]
 

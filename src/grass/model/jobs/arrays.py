@@ -18,7 +18,9 @@ class Array(NamedTuple):
     """The members' indices, and how many may run at a time."""
 
     indices: list[int]
-    at_most: int | None
+    at_most: int | None = None
+    step: int = 1
+    """The first step that was written; the one that Slurm reports of an array."""
 
 
 def read_array(text: str) -> Array:
@@ -35,7 +37,9 @@ def read_array(text: str) -> Array:
         if listed > MOST_MEMBERS:
             raise _too_large(text)
         indices.update(dict.fromkeys(found))
-    return Array(list(indices), int(cap) if percent else None)
+    _, _, stepped = members.partition(":")
+    step = int(stepped.partition(",")[0]) if stepped else 1
+    return Array(list(indices), int(cap) if percent else None, step)
 
 
 def limiter(array: int) -> str:

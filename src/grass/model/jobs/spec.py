@@ -21,6 +21,7 @@ from grass.model.durations import rounded_up
 from grass.model.field_readers import FieldReader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
+from grass.model.jobs.sbatch import SbatchForm, SbatchScript, read_sbatch
 from grass.model.jobs.task_call import TaskCall, TaskForm, read_task
 from grass.model.pools import pool_label
 from grass.model.resources import AUTO, Policy, Request, request_json
@@ -72,6 +73,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whether it is held to its request, and what happens if it uses more."""
     task: TaskCall | None = None
     """The Python function that it calls; None: it has a command, or is a guest."""
+    sbatch: SbatchScript | None = None
+    """Its script's `#SBATCH` lines; None: it has none, and no variables of Slurm."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -207,6 +210,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     auto_vram: bool | UnsetType = UNSET
     job_type: str | UnsetType | None = UNSET
     task: TaskCall | UnsetType | None = UNSET
+    sbatch: SbatchScript | UnsetType | None = UNSET
 
 
 NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest", "auto_vram")
@@ -294,6 +298,7 @@ JOB_READERS = {
     "enforce": FieldReader(read.enforcement, str | None),
     "job_type": FieldReader(read.job_type),
     "task": FieldReader(read_task, TaskForm | None),
+    "sbatch": FieldReader(read_sbatch, SbatchForm | None),
 }
 """By a field's name in a request: how it is read and checked."""
 

@@ -26,6 +26,11 @@ from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.worker import Unit
 from grass.worker.core.framework_limits import framework_limits
 from grass.worker.core.mps_limits import PIPES, MpsPlace, mps_variables, shared_gpu
+from grass.worker.core.slurm_variables import (
+    file_values,
+    slurm_variables,
+    without_slurm_job,
+)
 from grass.worker.core.task_starts import TaskPlace, task_verb
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
@@ -68,6 +73,10 @@ class Surroundings(NamedTuple):
     """What that engine has given of this host, as `allotted_units` reads it."""
     python: str = "python3"
     """The interpreter that runs functions for other machines."""
+    name: str = ""
+    """The name of this worker."""
+    srun_folder: str = ""
+    """The folder with the `srun` of jobs in a Slurm job; empty: this is in none."""
     tells_results: bool = True
     """Whether results of tasks may go to the broker; otherwise all are files here."""
 
@@ -83,10 +92,12 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     assignments, words = _command(start, around)
     guest = start.guest or (None, 0)
     cwd = fill(start.cwd or around.home, values)
-    output = _output_path(start, around, cwd, values)
-    stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
+    slurm = _slurm(start, around)
+    paths = values | file_values(start, slurm) if slurm else values
+    output = _output_path(start, around, cwd, paths)
+    stderr = start.stderr and _absolute(cwd, fill(start.stderr, paths))
     warning = limit_signal(start.limit_signal) if start.limit_signal else None
-    environment = _environment(start, around, values, assignments)
+    environment = _environment(start, around, values, assignments, slurm)
     filled = _filled(start, words, values)
     verb = StartVerb(
         id=start.attempt,
@@ -221,12 +232,15 @@ def _environment(
     around: Surroundings,
     values: Mapping[str, str],
     assignments: tuple[tuple[str, str], ...],
+    slurm: Mapping[str, str],
 ) -> dict[str, str]:
     base = _base(start, around)
+    base = without_slurm_job(base) if slurm else base
     environment = {"PYTHONUNBUFFERED": "1", **_threads(start), **base}
     for name, value in start.queue_env:
         environment[name] = fill(value, values)
     environment.update(own_variables(start, around.gpus))
+    environment.update(slurm)
     for name, value in (*start.env, *assignments):
         environment[name] = fill(value, values)
     environment[MARKER] = start.attempt
@@ -236,7 +250,16 @@ def _environment(
         _add_rendezvous(environment, around.port)
     if start.enforce is not None:
         environment |= _limits(start.allocation, around, environment)
+    if slurm and around.srun_folder and "PATH" in environment:
+        environment["PATH"] = f"{around.srun_folder}:{environment['PATH']}"
     return environment
+
+
+def _slurm(start: Start, around: Surroundings) -> Mapping[str, str]:
+    """Return Slurm's variables, for a job whose script has `#SBATCH` lines."""
+    if start.sbatch is None:
+        return {}
+    return slurm_variables(start, start.sbatch, around.name, around.of_engine)
 
 
 def _base(start: Start, around: Surroundings) -> Mapping[str, str]:

@@ -69,7 +69,7 @@ def _is_alike(start: Start, around: Surroundings, known: _Known) -> bool:
 
 def _is_plain(start: Start) -> bool:
     """Tell whether nothing but what is derived here is of this start alone."""
-    if start.params or start.pin or start.guest is not None:
+    if start.params or start.pin or start.guest is not None or start.sbatch:
         return False
     if start.enforce is not None or start.stdin != NO_INPUT or start.output is not None:
         return False

@@ -180,6 +180,8 @@ def _composed(state: State, job: Job, view: View, *, has_files: bool) -> Start:
         queue_env=view.env,
         learns=spec.auto_vram or spec.job_type is not None,
         owner=job.owner,
+        queue=job.queue,
+        array=job.array,
         most_told=0 if spec.task is None else MOST_TOLD,
         **(run_options(spec) | own),
     )
