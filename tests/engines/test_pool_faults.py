@@ -12,7 +12,7 @@ import pytest
 from tests.engines.pool_home import Ledger, pilots, pools, slurm_home
 from tests.support.homes import GrassHome
 from tests.support.patience import until
-from tests.support.slurm import SlurmCluster
+from tests.support.slurm import NODES, SlurmCluster
 
 
 @pytest.fixture
@@ -98,6 +98,23 @@ def test_an_outage_is_told_of_where_a_user_looks(
     finally:
         slurm_cluster.start_controller()
     until(lambda: home.ok("pool", "show"), "the outage stays", lambda x: words not in x)
+    until(slurm_cluster.idle_nodes, "no node came back", set(NODES).__eq__)
+
+
+@pytest.mark.daemon
+def test_a_job_that_is_enqueued_while_slurm_restarts_waits_and_runs(
+    home: GrassHome, slurm_cluster: SlurmCluster, folder: Path, ledger: Ledger
+) -> None:
+    usual = ("--slurm", "--time=10m", "--max-workers=1", "--mode=per-job", "--cpus=2")
+    home.ok("pool", "add", "uni", *usual, f"--folder={folder}")
+    slurm_cluster.stop_controller()
+    slurm_cluster.start_controller()
+    ran = home.run("enqueue", "--pool=uni", "-c2", "--", "sh", "-c", ledger.line(0.1))
+    assert ran.returncode == 0, ran.stderr
+    assert "pool `uni` did not say whether it would take such a" in ran.stderr
+    assert "Requested node configuration is not available" in ran.stderr
+    home.wait(int(ran.stdout))
+    assert ledger.counts("ended") == {int(ran.stdout): 1}
 
 
 @pytest.mark.daemon

@@ -234,6 +234,22 @@ def test_a_pilot_outlives_the_controller(
     until(slurm_cluster.idle_nodes, "a node stays busy", set(NODES).__eq__)
 
 
+def test_after_a_restart_no_node_is_up_and_nothing_can_never_run(
+    slurm_cluster: SlurmCluster, folder: Path
+) -> None:
+    slurm, request = real(slurm_cluster), wanted(folder, *LONG)
+    slurm_cluster.stop_controller()
+    slurm_cluster.start_controller()
+    with pytest.raises(
+        CannotAsk, match=r"not available, while . of 3 nodes are not up"
+    ):
+        do(slurm.check(request))
+    until(slurm_cluster.idle_nodes, "a node stays away", set(NODES).__eq__)
+    assert "to start at" in do(slurm.check(request))
+    with pytest.raises(EngineRefusal, match=r"configuration is not available$"):
+        do(slurm.check(with_options(request, ("--gres=gpu:9",))))
+
+
 def test_what_waits_says_why_in_slurms_words(
     slurm_cluster: SlurmCluster, folder: Path
 ) -> None:

@@ -68,6 +68,12 @@ _UNCONFIGURED = (
 )
 """The same of messages which say that the daemon's Slurm has no configuration."""
 
+_NO_NODE = "Requested node configuration is not available"
+_UP = frozenset({"allocated", "completing", "idle", "mixed", "planned", "reserved"})
+_STATE_FLAGS = "~#!%$@^-+"
+"""After the state of a node that can run jobs; `*` is one that does not respond."""
+_PARTITION = "--partition="
+
 STATES: Mapping[str, PilotState] = {
     **dict.fromkeys(
         (
@@ -128,8 +134,30 @@ class Slurm:
         """Have Slurm test the request without submitting it."""
         words = ("--test-only", *self._options(request))
         answer = await self._commands.run("sbatch", *words, script=_script(request))
+        if answer.code and _NO_NODE in answer.words:
+            await self._raise_unless_all_up(answer.words, request)
         _raise_if_failed(answer)
         return answer.errors.strip().removeprefix("sbatch: ")
+
+    async def _raise_unless_all_up(self, words: str, request: PilotRequest) -> None:
+        """Raise CannotAsk if some nodes are not up: a test counts only those that are.
+
+        After a restart of the controller that is none, for some seconds.
+        """
+        partition = [one for one in request.options if one.startswith(_PARTITION)]
+        listed = await self._commands.run(
+            "sinfo", "-h", "-N", "-o", "%N %T", *partition
+        )
+        if listed.code:
+            raise CannotAsk(f"{words}; sinfo: {listed.words}")
+        # A node is listed once for each of its partitions.
+        lines = (line.partition(" ") for line in listed.output.splitlines())
+        states = {name: state.strip() for name, _, state in lines}
+        absent = sum(one.rstrip(_STATE_FLAGS) not in _UP for one in states.values())
+        if absent:
+            raise CannotAsk(
+                f"{words}, while {absent} of {len(states)} nodes are not up"
+            )
 
     async def submit(self, request: PilotRequest) -> str:
         """Submit a pilot."""
