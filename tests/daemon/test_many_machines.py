@@ -309,3 +309,30 @@ def test_a_client_becomes_a_worker_later(hub: GrassHome, machine: Machine) -> No
     assert event["data"]["name"] != "desk"
     id = hub.enqueue("--worker", event["data"]["name"], "--", "true")
     assert hub.wait(id)["state"] == "succeeded"
+
+
+def test_commands_of_a_worker_that_has_not_joined_make_no_queue(
+    hub: GrassHome, machine: Machine
+) -> None:
+    cold = machine("rack")
+    address = new_line(hub).removeprefix("grass join ").partition("/")[0]
+    missing = f"this machine has not joined the broker at {address} as a worker"
+    hint = f"`grass token new` prints there: grass join {address}/PIN/CODE"
+    ran = cold.run("daemon", "--no-broker", "--connect", address, "--label", "old")
+    assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
+    assert f"{missing} (paste the line that {hint})" in ran.stderr
+    for words in (("enqueue", "--", "true"), ("show",), ("start",)):
+        ran = cold.run(*words)
+        assert (ran.returncode, ran.stdout) == (3, ""), ran.stderr
+        assert f"{missing} (paste the line that {hint})" in ran.stderr
+        assert not (cold.folder / "grass.db").exists()
+    # The line that the message names makes it the worker that was asked for.
+    join(hub, cold, "rack")
+    assert await_worker(hub, "rack", connected=True)["labels"] == ["old"]
+
+
+def test_a_home_with_a_queue_of_its_own_keeps_it(home: GrassHome) -> None:
+    home.ok("stop")
+    assert home.run("daemon", "--connect", "127.0.0.1:7500").returncode == 3
+    home.ok("start")
+    assert home.wait(home.enqueue("true"))["state"] == "succeeded"

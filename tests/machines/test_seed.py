@@ -78,4 +78,4 @@ def test_a_worker_that_has_not_joined_is_told_what_to_do(lan: Lan) -> None:
     worker = lan.hosts["worker"]
     ran = worker.shell("grass daemon --no-broker --connect my.server.com:7500")
     assert ran.returncode == 3
-    assert "grass join HOST:PORT/PIN/CODE" in ran.stderr
+    assert "grass join my.server.com:7500/PIN/CODE" in ran.stderr

@@ -118,11 +118,22 @@ def remote_broker(home: Home, hosting: Hosting) -> RemoteBroker | None:
         if not hosting.is_worker_only:
             _refuse_lease(hosting)
             return None
-        raise NoBroker(
+        raise _not_joined(hosting.connect)
+    return RemoteBroker(hosting.connect or known.addresses, known)
+
+
+def _not_joined(addresses: tuple[Address, ...]) -> NoBroker:
+    """Return the error of a worker whose broker this machine has not joined."""
+    if not addresses:
+        return NoBroker(
             "this machine has not joined a broker as a worker",
             "paste the line that the broker prints: grass join HOST:PORT/PIN/CODE",
         )
-    return RemoteBroker(hosting.connect or known.addresses, known)
+    return NoBroker(
+        f"this machine has not joined the broker at {addresses[0]} as a worker",
+        "paste the line that `grass token new` prints there:"
+        f" grass join {addresses[0]}/PIN/CODE",
+    )
 
 
 def _refuse_lease(hosting: Hosting) -> None:

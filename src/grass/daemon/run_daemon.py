@@ -7,17 +7,18 @@ are not affected when a daemon stops or another one takes over.
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import uvloop
 
+from grass.client.autostart import make
 from grass.config import Home, has_queue
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.home_lock import locked
 from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker, save_options
 from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
-from grass.errors import GrassError, NoDatabase
+from grass.errors import GrassError, NoBroker, NoDatabase
 from grass.event_log import EventLog, set_up
 from grass.setting_values import SQLITE
 from grass.settings import Settings, settings_of
@@ -48,7 +49,8 @@ def run_daemon(
         log_format = hosting.log_format or settings.log_format
         set_up(log_format)
         hosting = hosting._replace(log_format=log_format)
-        works_for = remote_broker(home, hosting)
+        with _remembered_worker(home, hosting.words):
+            works_for = remote_broker(home, hosting)
         hosting = with_loopback_name(hosting)
         ask_pass_phrase(hosting)
         with locked(home):
@@ -87,9 +89,24 @@ def _remembered_store(home: Home, asked: str | None) -> Iterator[None]:
         raise
 
 
+@contextlib.contextmanager
+def _remembered_worker(home: Home, words: Sequence[str]) -> Iterator[None]:
+    """Save the options of a worker whose broker this machine has not joined yet.
+
+    The next command would start a broker here, and make a queue that nobody asked for.
+    """
+    try:
+        yield
+    except NoBroker:
+        if not has_queue(home):
+            make(home)
+            save_options(home, words)
+        raise
+
+
 def _start_code(failure: GrassError) -> int:
     """Return with which code the command that starts a daemon is to exit."""
-    is_away = isinstance(failure, NoDatabase)
+    is_away = isinstance(failure, NoDatabase | NoBroker)
     return failure.exit_code if is_away else GrassError.exit_code
 
 
