@@ -1,6 +1,7 @@
 """`grass timeline` of real jobs."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -25,3 +26,20 @@ def test_hours_are_told_by_owner_and_by_unit(shared: GrassHome) -> None:
     assert any(" cpu " in row for row in rows)
     for words in (("--by", "week"), ("--since", "soon")):
         assert shared.run("timeline", *words).returncode == 2
+
+
+def test_hours_stay_when_jobs_are_pruned(shared: GrassHome) -> None:
+    words = ("--require", "{cpu:1}", "--project", "thesis", "--", "sleep", "0.1")
+    jobs = [shared.enqueue(*words) for _ in range(3)]
+    jobs.append(shared.enqueue("--retries", "1", "--backoff", "0s", "--", "false"))
+    shared.wait(*jobs)
+
+    def totals() -> list[dict[str, Any]]:
+        reply = json.loads(shared.ok("timeline", "--since", "30d", "--json"))
+        return sorted(reply["totals"], key=str)
+
+    before = totals()
+    assert before[0]["hours"] > 0
+    shared.ok("prune", "--older", "0s", "--yes")
+    assert shared.run("show", str(jobs[0])).returncode == 4
+    assert totals() == before

@@ -5,9 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.usage.held_sums import (
+    DAY_US,
+    HeldSum,
+    HeldSums,
+    SumKey,
+    add,
+    held_by,
+)
 from grass.queries.timeline import timeline
 from grass.queries.timeline.timeline import (
     Collected,
@@ -159,7 +170,7 @@ def test_what_ended_is_read_page_by_page_with_names(
     lanes = Lanes({WORKER: {"cpu": {"0": WHOLE}}})
     running = [held(9, 13, 8, worker=WORKER, allocation={"cpu": {"0": WHOLE}})]
     found = Collected(Window(8 * HOUR, 12 * HOUR), lanes, 100)
-    collect(store, found, running, 100, 8 * HOUR)
+    collect(store, found, running, 8 * HOUR, 100)
     assert len(found.bars) == 7 + 4 + 1
     states = {(one.span.job, one.span.number): one.span.state for one in found.bars}
     assert states[1, 1] is JobState.FAILED
@@ -182,3 +193,46 @@ def test_of_too_many_attempts_the_latest_are_read(
     assert [one.job for one in read] == [5, 4]
     assert [one.job for one in store.attempts_since(0, 2, read[-1])] == [3, 2]
     assert store.attempts_since(20 * HOUR, 2) == []
+
+
+@given(
+    times=st.lists(
+        st.tuples(st.integers(0, 30 * 60), st.integers(0, 30 * 60)), max_size=12
+    ),
+    now=st.integers(31, 90),
+)
+def test_hours_of_forgotten_attempts_are_those_that_were_counted(
+    times: list[tuple[int, int]], now: int
+) -> None:
+    window = Window(-DAY_US, 100 * DAY_US)
+    allocations = [
+        {"gpu": {"0": WHOLE, "1": 2500}, "vram": {"1": 60 * WHOLE}},
+        {"vram": {"0": 20 * WHOLE}, "cpu": {"0": WHOLE}},
+        {"cpu": {"0": WHOLE, "1": 500}, "ram": {"ram": 7}},
+    ]
+    seen, left = Collected(window, LANES, 0), Collected(window, LANES, 0)
+    sums: HeldSums = {}
+    for number, (begin, minutes) in enumerate(times):
+        job = a_job(number, owner=f"uid:{number % 2}")
+        attempt = an_attempt(
+            number,
+            worker="box",
+            allocation=allocations[number % 3],
+            started_at=begin * HOUR // 60,
+            finished_at=(begin + minutes) * HOUR // 60,
+        )
+        add(sums, held_by(job, [attempt], now * DAY_US))
+        span = timeline._span(attempt, job.owner, JobState.SUCCEEDED, 0)
+        seen.add(replace(span, finished_at=attempt.finished_at))
+    for key, one in sums.items():
+        left.add_sum(key, one)
+    assert left.totals == seen.totals
+
+
+def test_a_part_of_a_sum_counts_for_a_part_of_its_time() -> None:
+    key = SumKey(8 * HOUR, 4 * HOUR, "uid:1", "p", "box", '{"gpu":{"0":5000}}')
+    found = Collected(Window(6 * HOUR, 24 * HOUR), LANES, 0)
+    found.add_sum(key, HeldSum(4 * HOUR, 8 * HOUR, 4 * HOUR, 2))
+    assert of_lanes(found) == {("uid:1", GPU_0): 1.0}
+    found.add_sum(key, HeldSum(1 * HOUR, 5 * HOUR, 4 * HOUR, 2))
+    assert of_lanes(found) == {("uid:1", GPU_0): 1.0}

@@ -224,9 +224,23 @@ class Auditor:
             self._check_attempt(attempt, None if gone else self._attempt(*key), changes)
         for line in changes.events:
             self.noted.add((line.actor, line.kind, line.job))
+        self._check_held(changes)
         for number in changes.removed_jobs:
             self.forgotten[number] = self.disk.jobs[number].name
         self.pruned_output.written(changes)
+
+    def _check_held(self, changes: Changes) -> None:
+        """Check that what pruned attempts held stays, as sums."""
+        pruned = [
+            (one.finished_at or self.disk.jobs[number].finished_at or 0, one.started_at)
+            for number in set(changes.removed_jobs)
+            for one in self.disk.attempts.get(number, {}).values()
+        ]
+        held = sum(max(0, ended - began) for ended, began in pruned)
+        sums = changes.held_sums.values()
+        kept = sum(one.attempts for one in sums), sum(one.held_us for one in sums)
+        if kept != (len(pruned), held):
+            raise Violation(f"{held} us of pruned attempts are kept as {kept[1]} us")
 
     def _read_journal(self, changes: Changes) -> None:
         for line in changes.events:

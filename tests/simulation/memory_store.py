@@ -23,6 +23,8 @@ from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
+from grass.model.usage import held_sums
+from grass.model.usage.held_sums import HeldSums
 from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
@@ -72,6 +74,7 @@ class MemoryDisk(msgspec.Struct):
     pilots: dict[str, Pilot] = {}
     profiles: dict[tuple[str, str], Profile] = {}
     removals: dict[int, Removal] = {}
+    held_sums: HeldSums = {}
     last_event: int = 0
     blobs: dict[str, bytes] = {}
     lead: MemoryLead = msgspec.field(default_factory=MemoryLead)
@@ -287,6 +290,12 @@ class MemoryStore:
             ]
             return spans_since(tried, at, limit, after)
 
+    def held_since(self, at: int) -> HeldSums:
+        """Read what forgotten attempts held that ended after a time, as sums."""
+        with self._lock:
+            sums = self.disk.held_sums.items()
+            return {key: held for key, held in sums if held.ended_at >= at}
+
     def environments(self, origins: Mapping[int, str]) -> list[Env]:
         """Read these stored environments, each of which came from a machine."""
         with self._lock:
@@ -373,7 +382,15 @@ class MemoryStore:
         disk.calls.update((call.key, call) for call in changes.calls)
         if changes.removed_jobs:
             self._remove_jobs(set(changes.removed_jobs))
+        self._add_held(changes.held_sums)
         self._remove_unused(changes.unused_specs, changes.unused_envs)
+
+    def _add_held(self, sums: HeldSums) -> None:
+        if sums:
+            known, oldest = self.disk.held_sums, held_sums.oldest_kept(sums)
+            held_sums.add(known, sums)
+            for key in [one for one in known if one.ended_in < oldest]:
+                del known[key]
 
     def _write_tokens_and_profiles(self, changes: Changes) -> None:
         disk = self.disk

@@ -30,6 +30,7 @@ from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.usage import held_sums
 from grass.model.worker import GpuFault
 from grass.store.changes import Changes
 from grass.store.interface import Snapshot
@@ -51,6 +52,11 @@ def _commit_skipped(patch: pytest.MonkeyPatch) -> None:
             real(self, changes, epoch)
 
     patch.setattr(FaultyStore, "commit", commit)
+
+
+@bug("what pruned jobs held is forgotten")
+def _held_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(held_sums, "add", lambda _sums, _more: None)
 
 
 @bug("callers are answered before the commit")

@@ -131,12 +131,13 @@ def test_a_migration_that_fails_leaves_nothing(
 def test_a_migration_ends_the_lead_of_an_older_broker_for_good(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newer = [*migrations("postgres"), (2, "CREATE TABLE later (id BIGINT)")]
+    later = migrating.SCHEMA_VERSION + 1
+    newer = [*migrations("postgres"), (later, "CREATE TABLE later (id BIGINT)")]
     epoch = store.take_lease("old", "h1", 60.0).epoch
     with monkeypatch.context() as patched:
         patched.setattr(migrating, "migrations", lambda _dialect: newer)
         for module in (migrating, leading):
-            patched.setattr(module, "SCHEMA_VERSION", 2)
+            patched.setattr(module, "SCHEMA_VERSION", later)
         with closing(PostgresStore(store.address, FixedKey())) as migrated:
             # It may speak until its term is over, and writes nothing more.
             assert migrated.take_lease("new", "h2", 60.0).holder == "old"

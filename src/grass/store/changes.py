@@ -16,6 +16,7 @@ from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
 from grass.model.queue import Queue, View
+from grass.model.usage.held_sums import HeldSums
 from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 
@@ -123,6 +124,8 @@ class Changes(msgspec.Struct):
     With them go events of workers' connections that are older than all other jobs.
     """
 
+    held_sums: HeldSums = {}
+    """What attempts of the removed jobs held, added to what is there."""
     unused_specs: list[int] = []
     unused_envs: list[int] = []
     """What is removed unless jobs or specs in the store still use it."""

@@ -28,6 +28,7 @@ from grass.model.pools import Pilot, Pool
 from grass.model.queue import Queue
 from grass.model.resources import Allocation
 from grass.model.selectors import Selection
+from grass.model.usage.held_sums import HeldSums
 from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.blobs import Blobs
@@ -320,6 +321,9 @@ class Store(Protocol):
 
         `after` is the last one of the page before.
         """
+
+    def held_since(self, at: int) -> HeldSums:
+        """Read what forgotten attempts held that ended after a time, as sums."""
 
     def environments(self, origins: Mapping[int, str]) -> list[Env]:
         """Read these stored environments, each of which came from a machine."""

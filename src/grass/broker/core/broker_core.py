@@ -62,6 +62,7 @@ from grass.model.id_runs import runs
 from grass.model.jobs.job import alike
 from grass.model.jobs.job_types import learned_type
 from grass.model.jobs.lifecycle import JobState
+from grass.model.usage import held_sums
 from grass.store.interface import JobDetails, Snapshot
 
 MINUTE_US = 60 * 1_000_000
@@ -313,6 +314,8 @@ def _prune(state: State, call: Prune) -> list[JobDetails]:
         state.totals.states[details.job.state] -= 1
         # After a restart the ends of jobs are known also if no call waits for them.
         state.dependencies.ends.pop(details.job.id, None)
+        held = held_sums.held_by(details.job, details.attempts, state.now_us)
+        held_sums.add(state.batch.changes.held_sums, held)
     removals.add(state, gone)
     state.batch.changes.removed_jobs.extend(details.job.id for details in gone)
     _forget_unused(state, gone)

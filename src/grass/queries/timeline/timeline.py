@@ -3,7 +3,8 @@
 A lane is a GPU; of a worker without one it is all its cores. What has ended comes from
 the store, the last end first, and what runs from memory. Only the longest bars of a
 span are told, as shorter ones would not be seen; hours count all of them. Attempts of a
-job that is to run again count once it has started again or ended.
+job that is to run again count once it has started again or ended. Attempts of jobs that
+were forgotten count in hours, from sums.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.resources import Allocation, Capacity, unit_order
+from grass.model.usage.held_sums import HOUR_US, HeldSum, SumKey
 from grass.store.interface import AttemptSpan, Store
 
 GPU, CPU = "gpu", "cpu"
@@ -29,7 +31,7 @@ MOST_COUNTED = 100_000
 """The most attempts that are read, for bars alone and for hours."""
 MOST_AGAIN = 1_000
 """For how many running jobs earlier attempts are looked up."""
-_HOUR_US = 3600 * 1_000_000
+_decoder = msgspec.json.Decoder(Allocation)
 
 
 class Lane(NamedTuple):
@@ -132,14 +134,33 @@ class Collected:
         took = max(0, self._window.within(span))
         shown = list[Held]()
         for held in self._lanes.held(span):
-            if held.amount or self._lanes.shows(held.lane):
-                total = self.totals.setdefault((span.owner, held.lane), Total())
-                total.amount_us += took * held.amount
-                total.attempts += 1
+            self._count(held, took, 1)
             if self._lanes.shows(held.lane):
                 shown.append(held)
         if shown:
             self._keep((took, span.job, span.number, shown))
+
+    def add_sum(self, key: SumKey, held: HeldSum) -> None:
+        """Count forgotten attempts, as far as they ran in the window."""
+        allocation = _decoder.decode(key.allocation)
+        span = AttemptSpan(
+            *(0, 0, key.owner, JobState.SUCCEEDED, key.worker, allocation),
+            *(held.began_at, held.ended_at, held.ended_at),
+        )
+        if not self._window.has(span):
+            return
+        took = held.held_us
+        if held.ended_at > held.began_at:
+            within = max(0, self._window.within(span))
+            took = took * within // (held.ended_at - held.began_at)
+        for one in self._lanes.held(span):
+            self._count(one, took, held.attempts)
+
+    def _count(self, held: Held, took: int, attempts: int) -> None:
+        if held.amount or self._lanes.shows(held.lane):
+            total = self.totals.setdefault((held.span.owner, held.lane), Total())
+            total.amount_us += took * held.amount
+            total.attempts += attempts
 
     def _keep(self, bar: tuple[int, int, int, list[Held]]) -> None:
         if len(self._longest) < self._most:
@@ -173,8 +194,8 @@ def collect(
     store: Store,
     collected: Collected,
     running: list[AttemptSpan],
-    most: int,
     since: int,
+    most: int,
 ) -> Collected:
     """Read what ended since a time, at most this many attempts; add what runs."""
     for span in (*running, *_earlier(store, running)):
@@ -188,6 +209,23 @@ def collect(
         collected.complete_from = last.job_finished_at
     jobs = sorted({held.span.job for held in collected.bars})
     collected.names = {job.id: job.name for job in store.outcomes(jobs)}
+    return collected
+
+
+def collect_bars(
+    store: Store, collected: Collected, running: list[AttemptSpan], since: int
+) -> Collected:
+    """Collect what bars are drawn of."""
+    return collect(store, collected, running, since, MOST_READ)
+
+
+def collect_totals(
+    store: Store, collected: Collected, running: list[AttemptSpan], since: int
+) -> Collected:
+    """Do the same for hours: of more attempts, and of forgotten ones as well."""
+    collect(store, collected, running, since, MOST_COUNTED)
+    for key, held in store.held_since(since).items():
+        collected.add_sum(key, held)
     return collected
 
 
@@ -219,4 +257,4 @@ def _span(attempt: Attempt, owner: str, state: JobState, until: int) -> AttemptS
 
 def hours(total: Total) -> float:
     """Return the hours of whole units that a total comes to."""
-    return total.amount_us / WHOLE / _HOUR_US
+    return total.amount_us / WHOLE / HOUR_US

@@ -12,15 +12,14 @@ from grass.model.jobs.lifecycle import JobState
 from grass.model.times import rfc3339
 from grass.queries.cluster_documents import ForgottenNames
 from grass.queries.timeline.timeline import (
-    MOST_COUNTED,
-    MOST_READ,
     Collected,
     Held,
     Lane,
     Lanes,
     Total,
     Window,
-    collect,
+    collect_bars,
+    collect_totals,
     hours,
     lanes_of,
     running_spans,
@@ -116,15 +115,10 @@ async def timeline(
     """Return the bars and lanes of a window, and with totals who held how much."""
     lanes = lanes_of(broker.state, window.worker)
     running = running_spans(broker.state, now)
-    most = MOST_COUNTED if with_totals else MOST_READ
+    empty = Collected(window, lanes, most_bars)
+    read = collect_totals if with_totals else collect_bars
     collected = await broker.scan(
-        partial(
-            collect,
-            collected=Collected(window, lanes, most_bars),
-            running=running,
-            most=most,
-            since=window.begin,
-        )
+        partial(read, collected=empty, running=running, since=window.begin)
     )
     expected = list[Expected]()
     if window.end > now:

@@ -14,7 +14,7 @@ from grass.store.postgres.failures import cannot_open, storage_error
 from grass.store.postgres.sealing import BrokersKey, Sealing, sealing_of
 from grass.store.sql.dialect import migrations
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _LOCK = 0x67726173
 """A number that nobody else who uses the database is likely to lock."""
 _CLUSTER = "SELECT value FROM meta WHERE key = 'cluster'"

@@ -28,6 +28,7 @@ from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.pools import Pilot, Pool
 from grass.model.queue import Queue, View
+from grass.model.usage.held_sums import HeldSum, SumKey
 from grass.model.usage.profiles import Profile
 from grass.model.worker import Worker
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text
@@ -243,3 +244,15 @@ def removal_row(removal: Removal) -> Row:
     """Give a removal as `add_removal` takes it."""
     number, worker, paths, size = removal
     return (number, worker, json_text(paths), size)
+
+
+def held_sum_row(item: tuple[SumKey, HeldSum]) -> Row:
+    """Give a sum as `add_held_sum` takes it."""
+    key, held = item
+    return (*key, *held)
+
+
+def held_sum_from(row: Row) -> tuple[SumKey, HeldSum]:
+    """Read a sum as `add_held_sum` wrote it."""
+    parts = len(SumKey._fields)
+    return SumKey(*row[:parts]), HeldSum(*row[parts:])

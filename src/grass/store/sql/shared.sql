@@ -342,6 +342,16 @@ FROM jobs AS j INNER JOIN attempts AS a ON a.job = j.id
 WHERE j.finished_at BETWEEN ? AND ? AND (j.finished_at, a.job, a.number) < (?, ?, ?)
 ORDER BY j.finished_at DESC, a.job DESC, a.number DESC LIMIT ?;
 
+-- Sums are by the hour or the day in which attempts ended.
+
+-- name: held_since
+SELECT ended_in, began_in, owner, project, worker, allocation,
+    began_at, ended_at, held_us, attempts
+FROM held_sums WHERE ended_in > ? AND ended_at >= ?;
+
+-- name: remove_old_held_sums
+DELETE FROM held_sums WHERE ended_in < ?;
+
 -- name: read_specs
 SELECT id, body FROM specs WHERE id IN (SELECT CAST(value AS BIGINT) FROM @list);
 

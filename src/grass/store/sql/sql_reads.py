@@ -9,6 +9,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import Selection
+from grass.model.usage.held_sums import DAY_US, HeldSums
 from grass.store.bodies import from_json, json_text
 from grass.store.changes import AnsweredCall, Env, StoredEvent
 from grass.store.interface import (
@@ -27,6 +28,7 @@ from grass.store.sql import (
 )
 from grass.store.sql.dialect import Connection, Dialect, Row
 from grass.store.sql.loading import read_envs, read_tokens
+from grass.store.sql.rows import held_sum_from
 
 T = TypeVar("T")
 
@@ -135,6 +137,13 @@ class SqlReads(ABC):
         statement = self._sql["attempts_since"]
         return self._read(
             lambda db: attempt_spans.page(db, statement, at, limit, after)
+        )
+
+    def held_since(self, at: int) -> HeldSums:
+        """Read what forgotten attempts held that ended after a time, as sums."""
+        statement, places = self._sql["held_since"], (at - DAY_US, at)
+        return self._read(
+            lambda db: dict(map(held_sum_from, db.execute(statement, places)))
         )
 
     def environments(self, origins: Mapping[int, str]) -> list[Env]:

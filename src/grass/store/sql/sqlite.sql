@@ -12,6 +12,17 @@ SELECT MIN(id) FROM (
     ) ORDER BY id LIMIT 1
 );
 
+-- name: add_held_sum
+INSERT INTO held_sums (
+    ended_in, began_in, owner, project, worker, allocation,
+    began_at, ended_at, held_us, attempts
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (ended_in, began_in, owner, project, worker, allocation) DO UPDATE SET
+    began_at = MIN(held_sums.began_at, excluded.began_at),
+    ended_at = MAX(held_sums.ended_at, excluded.ended_at),
+    held_us = held_sums.held_us + excluded.held_us,
+    attempts = held_sums.attempts + excluded.attempts;
+
 -- name: extend_span
 INSERT INTO array_spans (first_job, last_job, started_at, finished_at)
 VALUES (?, ?, ?, ?)

@@ -35,6 +35,7 @@ KEYS = {
     "pilots": "mark",
     "profiles": "job_type, model",
     "removals": "id",
+    "held_sums": "ended_in, began_in, owner, project, worker, allocation",
     "spec_blobs": "spec",
     "job_blobs": "job",
 }

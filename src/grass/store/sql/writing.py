@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from grass.model.jobs.job import Job
+from grass.model.usage.held_sums import oldest_kept
 from grass.store.changes import Changes, Event
 from grass.store.sql import rows
 from grass.store.sql.dialect import Connection, Dialect, Row
@@ -34,6 +35,9 @@ def write(
         for name in ("remove_events_of", "remove_attempts_of", "remove_job"):
             db.executemany(sql[name], _columns(changes.removed_jobs))
         db.execute(sql["remove_old_worker_events"])
+    if changes.held_sums:
+        oldest = oldest_kept(changes.held_sums)
+        db.execute(sql["remove_old_held_sums"], (oldest,))
     db.executemany(sql["remove_unused_spec"], _columns(changes.unused_specs))
     db.executemany(sql["remove_unused_env"], _columns(changes.unused_envs))
     counting.write()
@@ -111,6 +115,7 @@ _WRITES = [
     # Removals first: a type that was forgotten may be measured in the same batch.
     ("remove_profile", lambda changes: changes.removed_profiles, _same),
     ("save_profile", lambda changes: changes.profiles.values(), rows.profile_row),
+    ("add_held_sum", lambda changes: changes.held_sums.items(), rows.held_sum_row),
     ("add_removal", lambda changes: changes.removals, rows.removal_row),
     ("remove_removal", lambda changes: changes.removed_removals, _key),
     ("add_call", lambda changes: changes.calls, _same),

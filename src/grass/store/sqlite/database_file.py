@@ -14,12 +14,13 @@ from grass.store.sqlite.dialect import add_functions
 from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 CACHE_KIB = 1024
 STEPS_UNTIMED = 10_000
 """How many steps of SQLite pass between two looks at the clock."""
 FIELD_NAMES_BYTES = 256
 """By how much the body of a row may be longer than the columns that it replaces."""
+NEW_TABLE_BYTES = 48 * 1024
 EMPTY_TABLES_BYTES = 96 * 1024
 FEW_PAGES_BYTES = 256 << 10
 """For the first pages of tables and indexes, and for tables with few rows."""
@@ -210,6 +211,8 @@ def migration_bytes(db: sqlite3.Connection) -> int:
     their new pages, the file grows by the new ones, and indexes are sorted in temporary
     files.
     """
+    if db.execute("PRAGMA table_info(pools)").fetchone() is not None:
+        return NEW_TABLE_BYTES
     if db.execute("PRAGMA index_info(events_kind)").fetchone() is not None:
         return EMPTY_TABLES_BYTES
     (events,) = db.execute("SELECT COUNT(*) FROM events").fetchone()
