@@ -98,12 +98,11 @@ def test_a_worker_where_jobs_fail_at_once_is_held_back_and_said_to_be(
     bad = [one for one in map(broker.client.job, jobs) if one["state"] == "failed"]
     assert {one["worker"] for one in bad} == {"w2"}
     assert 3 <= len(bad) < len(jobs) / 2
-    (w2,) = [one for one in broker.client.workers()["workers"] if one["name"] == "w2"]
-    (held,) = w2["held_back"]
+    (held,) = lab.await_worker("w2", connected=True)["held_back"]
     assert held["reason"].startswith("3 jobs like it in a row failed there within 2 s")
     warned = broker.run("workers").stderr
     assert "worker w2 gets no `test` for some minutes: 3 jobs like it" in warned
     assert "w2 gets no `test`: 3 jobs like it" in broker.run("doctor").stdout
     assert "w2 (held back from `test`, which fail there)" in broker.ok("show", "--all")
     broker.ok("resume", "w2")
-    assert not lab.worker("w2")["held_back"]
+    assert not lab.await_worker("w2", connected=True)["held_back"]
