@@ -2,7 +2,7 @@
 
 import pytest
 
-from grass.model.jobs.default_names import default_name
+from grass.model.jobs.default_names import default_name, script_of
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,31 @@ def test_a_shell_line_is_named_after_its_first_command(
     words: list[str], name: str
 ) -> None:
     assert default_name(words) == name
+
+
+@pytest.mark.parametrize(
+    ("line", "script"),
+    [
+        ("python train.py --lr 0.1", "train.py"),
+        ("/opt/py/bin/python3.11 -O -u -W ignore bin/train --x", "bin/train"),
+        ("python -m pkg.train data.py", None),
+        ("python -c code train.py", None),
+        ("python - train.py", None),
+        ("python", None),
+        ("bash ./run.sh", "./run.sh"),
+        # A shell looks for a plain name in its PATH as well.
+        ("bash run.sh", None),
+        ("bash -o pipefail /srv/run.sh", "/srv/run.sh"),
+        ("julia -t 4 fit.jl", None),
+        ("Rscript fit.R", "fit.R"),
+        ("node server", None),
+        ("torchrun train.py", None),
+        ("./train.py data.py", None),
+    ],
+)
+def test_the_file_that_an_interpreter_reads(line: str, script: str | None) -> None:
+    assert script_of(line.split(" ")) == script
+
+
+def test_an_option_of_python_takes_no_script_for_its_value() -> None:
+    assert default_name(["python", "-O", "train.py", "0.1"]) == "train.py"

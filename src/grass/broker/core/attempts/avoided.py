@@ -254,6 +254,8 @@ def failure(state: State, job: Job, last: str) -> str:
     for worker in _with_pool(state, last):
         if kind is not None:
             _end(state, kind, worker)
+    if any(reason.startswith("directory ") for reason in where):
+        texts.append("`--cwd` names another one")
     return f"could not start {'; '.join(texts)}"
 
 
