@@ -155,6 +155,14 @@ def test_a_selection_without_jobs_is_reported_and_nothing_is_sent(
     assert call(*words(verb, "-q", "@sweep")).out == ""
 
 
+def test_no_dependents_of_no_jobs_are_run_again(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["POST /jobs/select"] = selecting([], [])
+    called = call("rerun", "--yes", "--with-dependents", "@sweep", "state:failed")
+    assert (called.code, called.out) == (0, f"nothing to rerun: {NOTHING['rerun']}\n")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_jobs_named_one_by_one_are_sent_as_they_are(
     fake_daemon: FakeDaemon, call: Call, verb: str

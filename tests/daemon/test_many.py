@@ -50,7 +50,8 @@ def test_a_rehearsal_names_the_jobs_and_changes_nothing(
     assert machine == {"jobs": ids, "dry_run": True}
     refused = shared.run(verb, span, *more)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert f"would {verb} 3 jobs (add --yes" in refused.stderr
+    part = "all" if VERBS[verb] == "running" else "none"
+    assert f"would {verb} 3 jobs, {part} of them running (add --yes" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert everything(shared) == before
     printed = shared.ok(verb, "--yes", "-q", span, *more)
@@ -103,7 +104,7 @@ def test_a_person_is_asked(
     words = ("cancel", f"{ids[0]}-{ids[-1]}")
     returned, said = answer(shared, words, text)
     assert returned == code, said
-    assert said.startswith("cancel 3 jobs? [y/N] ")
+    assert said.startswith("cancel 3 jobs, none of them running? [y/N] ")
     assert shared.states(ids) == states
 
 

@@ -188,6 +188,7 @@ def test_check_9_a_job_is_added_watched_and_ended_by_keys_alone(
     expect(page.get_by_role("menu")).to_be_visible()
     page.keyboard.press("k")
     expect(page.get_by_role("dialog")).to_be_visible()
+    until_focused(page, f"Kill now job {job}")
     page.keyboard.press("Enter")
     expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()
     assert box.wait(job)["state"] == "cancelled"

@@ -54,9 +54,10 @@ def _with_dependents(
     select = chosen(values, select)
     leaders = set(client.select(select)["jobs"])
     found = client.select(select, dependents=True)["jobs"]
-    choice = choose(client, VERB, values, as_ranges(found)) if found else None
     if not found:
-        _print(values, {"jobs": [], "warnings": [], "changed": False})
+        report(VERB, values, {"jobs": [], "warnings": [], "changed": False})
+        return 0
+    choice = choose(client, VERB, values, as_ranges(found))
     if choice is None or choice.ids is None:
         return 0
     first = [one for one in choice.ids if one in leaders]
