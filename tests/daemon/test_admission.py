@@ -109,7 +109,7 @@ def test_two_jobs_of_the_same_moment_do_not_get_the_same_memory(
     desk.ok("cancel", "--yes", *map(str, lines))
 
 
-def test_a_faulty_gpu_gets_no_jobs_and_comes_back_by_itself(
+def test_a_faulty_gpu_gets_no_jobs_until_it_works_and_that_was_acknowledged(
     desk: GrassHome, gpus: FakeGpus
 ) -> None:
     gpus.fault(0, "lost")
@@ -117,6 +117,7 @@ def test_a_faulty_gpu_gets_no_jobs_and_comes_back_by_itself(
     job = desk.enqueue("-g", "1", "--", "true")
     assert desk.state(job) == "queued"
     gpus.mend(0)
+    desk.ok("resume", "gpu:0")
     assert desk.wait(job)["state"] == "succeeded"
 
 

@@ -15,7 +15,7 @@ def expected(unit: str, amount: int, end: int) -> Expected:
 
 def units(request: int, start: int, *held: Expected) -> list[str]:
     lanes = Lanes({"desk": GPUS})
-    placed = _placed(lanes, "desk", {"gpu": request}, held, start)
+    placed = _placed(lanes, list(lanes.known), {"gpu": request}, held, start)
     return [lane.unit for lane, _ in placed]
 
 
@@ -24,6 +24,14 @@ def test_a_job_is_drawn_where_there_is_room_at_its_start() -> None:
     short_whole = expected("1", WHOLE, 50)
     assert units(WHOLE // 2, 10, long_half, short_whole) == ["0"]
     assert units(WHOLE, 60, long_half, short_whole) == ["1"]
+
+
+def test_a_job_is_drawn_only_on_gpus_that_it_may_have() -> None:
+    lanes = Lanes({"desk": GPUS})
+    own = [lane for lane in lanes.known if lane.unit == "1"]
+    held = [expected("1", WHOLE, 50)]
+    placed = _placed(lanes, own, {"gpu": WHOLE}, held, 10)
+    assert [lane.unit for lane, _ in placed] == ["1"]
 
 
 def test_without_room_it_is_drawn_where_there_is_some_first() -> None:

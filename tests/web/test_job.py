@@ -170,8 +170,21 @@ def test_what_it_uses_is_drawn_while_it_runs(look: Look, box: GrassHome) -> None
     job = box.enqueue("--", "sleep", "1000")
     page = look(box, f"/jobs/{job}?tab=usage")
     expect(page.get_by_role("region", name="Memory", exact=True)).to_be_visible()
+    # It asked for a core, and for no memory at all.
+    cores = page.get_by_role("region", name="Cores", exact=True)
+    expect(cores.get_by_text("asked", exact=True)).to_be_visible()
     page.get_by_role("tab", name="Details").click()
     expect(page.get_by_role("heading", name="Asked, given, used")).to_be_visible()
+
+
+def test_the_limit_of_a_chart_is_called_given_where_nothing_was_asked_for(
+    look: Look, box: GrassHome
+) -> None:
+    job = box.enqueue("-g", "0.5", "use-gpu", "2G")
+    page = look(box, f"/jobs/{job}?tab=usage")
+    memory = page.get_by_role("region", name="Memory of GPU")
+    expect(memory.get_by_text("given", exact=True)).to_be_visible()
+    expect(memory.get_by_text("asked", exact=True)).to_have_count(0)
 
 
 def test_a_job_that_is_not_there_says_so(look: Look, box: GrassHome) -> None:

@@ -12,7 +12,7 @@ from grass.broker.core.attempts import avoided
 from grass.broker.core.state import State
 from grass.broker.core.workers import gpu_faults, registry
 from grass.broker.core.workers.worker_memory import UnitNotes
-from grass.model.amount_text import decimal_text
+from grass.model.amount_text import amount_texts
 from grass.model.jobs.dependencies import After, met
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
@@ -65,12 +65,12 @@ def queued_constraints(
     short = {need.kind: need for need in (*reason.needs, *reason.together)}
     for kind, asked in spec.request:
         if kind in short:
-            yield _shortage(short[kind], reason)
+            yield _shortage(state, short[kind], reason)
         else:
             yield _enough(state, spec, reason, kind, asked)
     brought = short.keys() - dict(spec.request).keys()
     for kind in sorted(brought):
-        yield _shortage(short[kind], reason)
+        yield _shortage(state, short[kind], reason)
     if reason.reserved_for is not None:
         note = f"units of `{registry.name_of(state, reason.worker)}` are kept for it"
         yield Constraint("turn", "next", f"after job {reason.reserved_for}", note=note)
@@ -159,21 +159,27 @@ def _slots(what: str, running: int, at_most: int) -> Constraint:
     return Constraint(what, "1", have, str(at_most), note=f"{running} run")
 
 
-def _shortage(need: Need, reason: Explanation) -> Constraint:
-    note = ""
+def _shortage(state: State, need: Need, reason: Explanation) -> Constraint:
+    notes = []
     if need in reason.together:
-        note = "not on the same unit"
+        with_memory = any(one.brought for one in reason.together)
+        notes.append(f"not {'with its memory' if with_memory else 'on the same unit'}")
     elif need.free >= need.asked:
-        note = "in smaller pieces"
-    asked, free, total = map(decimal_text, (need.asked, need.free, need.total))
-    return Constraint(need.kind, asked, free, total, note=note)
+        notes.append("in smaller pieces")
+    if need.brought:
+        notes.append("what its share of a GPU brings now")
+    if need.kind in GPU_KINDS and reason.blame is not None:
+        notes.append(reason.blame.text(told(state)))
+    needs, has, of = amount_texts(need.kind, need.asked, need.free, need.total)
+    note = "; ".join(filter(None, notes))
+    return Constraint(need.kind, needs, has, of, note=note)
 
 
 def _enough(
     state: State, spec: Spec, reason: Explanation, kind: str, asked: int
 ) -> Constraint:
     free, total = open_units(state, spec, reason, kind)
-    needs, has, of = map(decimal_text, (asked, free, total))
+    needs, has, of = amount_texts(kind, asked, free, total)
     return Constraint(kind, needs, has, of, ok=True)
 
 

@@ -12,8 +12,9 @@ from statistics import median
 from typing import NamedTuple
 
 from grass.broker.core.state import State
+from grass.model.gpu_details import found_gpus, has_model, named_gpus
 from grass.model.jobs.job import Job
-from grass.model.resources import Allocation
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.queries.constraints import names_of_open_units, open_units
 from grass.scheduler.reasons.explanation import Explanation
 
@@ -79,7 +80,10 @@ def snapshot_for(
 ) -> QueueSnapshot | None:
     """Collect what must happen before a queued job starts; None: too much."""
     stuck = reason.paused or reason.queue_paused or reason.worker is None
-    pieces = any(need.free >= need.asked for need in (*reason.needs, *reason.together))
+    short = (*reason.needs, *reason.together)
+    # Amounts are summed over units, which says nothing of pieces or of shares.
+    stuck_share = any(need.brought for need in short) and not reason.holders
+    pieces = stuck_share or any(need.free >= need.asked for need in short)
     if stuck or pieces or position > MOST_AHEAD:
         return None
     assert reason.worker is not None
@@ -89,9 +93,8 @@ def snapshot_for(
     free.update(_places(reason))
     running, prefetched = _running(state, job, reason, free)
     ahead = [*prefetched, *_ahead(state, job, position), job]
-    waiting = [
-        QueuedJob(one.common.name, _needs(state, one, job, free)) for one in ahead
-    ]
+    needs = JobNeeds(state, reason, job, free)
+    waiting = [QueuedJob(one.common.name, needs.of(one)) for one in ahead]
     return QueueSnapshot(free, running, waiting)
 
 
@@ -220,7 +223,35 @@ def _ahead(state: State, job: Job, position: int) -> list[Job]:
     return [state.jobs[number] for number in ahead]
 
 
-def _needs(state: State, other: Job, job: Job, free: Amounts) -> Amounts:
-    request = state.specs[other.spec].request
-    needs = {kind: asked for kind, asked in request if kind in free}
-    return needs | _taken(other, job, free)
+class JobNeeds:
+    """What jobs of the same queue take of what one job waits for."""
+
+    def __init__(
+        self, state: State, reason: Explanation, job: Job, free: Amounts
+    ) -> None:
+        assert reason.worker is not None
+        self._state, self._job, self._free = state, job, free
+        self._found = found_gpus(state.workers[reason.worker].found)
+        self._open = set(names_of_open_units(state, reason, "gpu"))
+        self._gpus: dict[str, frozenset[str]] = {}
+        """By pattern, the GPUs of the worker that match."""
+
+    def of(self, other: Job) -> Amounts:
+        """Return what a job takes; of GPUs only if it may have one of the same."""
+        spec = self._state.specs[other.spec]
+        needs = {kind: asked for kind, asked in spec.request if kind in self._free}
+        if spec.gpu_model is not None:
+            gpus = self._matching(spec.gpu_model)
+            if not gpus:
+                needs = {}
+            elif gpus.isdisjoint(self._open):
+                needs = {kind: needs[kind] for kind in needs.keys() - GPU_KINDS}
+        return needs | _taken(other, self._job, self._free)
+
+    def _matching(self, pattern: str) -> frozenset[str]:
+        if pattern not in self._gpus:
+            named = named_gpus(pattern)
+            found = self._found.items()
+            alike = (name for name, gpu in found if has_model(gpu.model, pattern))
+            self._gpus[pattern] = frozenset(alike) if named is None else named
+        return self._gpus[pattern]

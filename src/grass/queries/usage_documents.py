@@ -119,16 +119,24 @@ def _gpu_rows(
         _row(
             GPU_MEMORY,
             unit,
-            (_bytes(asked.get("vram")), _bytes(memory)),
+            (_bytes(_part(asked, given, "vram", unit)), _bytes(memory)),
             (used.memory, most.memory),
         ),
         _row(
             GPU_UTILIZATION,
             unit,
-            (_percent(asked.get("gpu")), _percent(share)),
+            (_percent(_part(asked, given, "gpu", unit)), _percent(share)),
             (used.utilization, most.utilization),
         ),
     ]
+
+
+def _part(asked: dict[str, int], given: Allocation, kind: str, unit: str) -> int | None:
+    """Return the part of a request that is met by one unit."""
+    units = given.get(kind, {})
+    if kind not in asked or unit not in units:
+        return None
+    return asked[kind] * units[unit] // sum(units.values())
 
 
 def _row(

@@ -112,10 +112,13 @@ class GpuScreen(ListScreen):
             return
         worker, gpu = gpus[self.at]
         unit, name = f"gpu:{gpu['unit']}", worker["name"]
-        if gpu["drained"]:
+        fault = gpu["fault"]
+        if gpu["drained"] or (fault and not fault["acknowledged"]):
+            lost = fault and fault["works_since"] is None
+            said = "has its fault acknowledged" if lost else "starts jobs again"
             self.app.change(
                 lambda client: client.resume(unit=unit, worker=name),
-                f"{name} {unit} starts jobs again",
+                f"{name} {unit} {said}",
             )
         else:
             self.app.change_after(

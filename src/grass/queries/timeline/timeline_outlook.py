@@ -16,6 +16,7 @@ from grass.errors import NotFound
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
+from grass.queries.constraints import names_of_open_units
 from grass.queries.estimates import (
     History,
     QueueSnapshot,
@@ -49,6 +50,8 @@ class _Next(NamedTuple):
 
     job: Job
     worker: str
+    gpus: list[str]
+    """Those that it may have."""
     snapshot: QueueSnapshot
 
 
@@ -99,7 +102,8 @@ def _next_jobs(state: State) -> list[_Next]:
             continue
         snapshot = snapshot_for(state, job, reason, position)
         if snapshot is not None and reason.worker is not None:
-            found.append(_Next(job, reason.worker, snapshot))
+            gpus = names_of_open_units(state, reason, GPU)
+            found.append(_Next(job, reason.worker, gpus, snapshot))
     return found
 
 
@@ -117,7 +121,12 @@ def _start(
         return []
     request = dict(state.specs[one.job.spec].request)
     end = start.at + int(median(runs) * _US)
-    placed = _placed(lanes, one.worker, request, expected, start.at)
+    own = [
+        lane
+        for lane in lanes.known
+        if lane.worker == one.worker and (lane.kind != GPU or lane.unit in one.gpus)
+    ]
+    placed = _placed(lanes, own, request, expected, start.at)
     return [
         _expected(one.job, lane, amount, (start.at, end)) for lane, amount in placed
     ]
@@ -125,15 +134,14 @@ def _start(
 
 def _placed(
     lanes: Lanes,
-    worker: str,
+    own: Sequence[Lane],
     request: dict[str, int],
     expected: Sequence[Expected],
     start: int,
 ) -> list[tuple[Lane, int]]:
     """Choose lanes with room at the start, the first to be free, for what is asked."""
-    own = [lane for lane in lanes.known if lane.worker == worker]
-    cores = Lane(worker, CPU, ALL)
-    if cores in own:
+    cores = next((lane for lane in own if lane[1:] == (CPU, ALL)), None)
+    if cores is not None:
         return [(cores, request.get(CPU, 0))]
     asked = request.get(GPU, 0) or (WHOLE if request.get("vram") else 0)
     free_at = {

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from grass.model.amount_text import amount_text, amount_texts
 from grass.model.gpu_details import named_gpus
 from grass.model.resources import GPU_KINDS, unit_order
+from grass.scheduler.device_memory import brings_memory, most_memory
 from grass.scheduler.learned_memory import choices, open_choices
 from grass.scheduler.placement import (
     allocate,
     amounts_needed,
     free_units,
     kinds_of,
+    offer_now,
     shortage,
 )
 from grass.scheduler.reasons.memory_users import Blame, blame_of
@@ -33,6 +35,8 @@ class Need:
     """How much of it is on units that take no jobs: drained, or with a fault."""
     model: str | None = None
     """The pattern that the GPUs match which are counted here."""
+    brought: bool = False
+    """Whether it is the memory that comes with a share of a GPU, `free` too."""
 
     def __str__(self) -> str:
         """Return one line with the numbers."""
@@ -211,10 +215,16 @@ def _share(worker: WorkerUnits, key: ShapeKey, memory: Need) -> str:
 
 
 def _need(worker: WorkerUnits, key: ShapeKey, order: StartOrder, kind: str) -> Need:
+    kinds = kinds_of(worker, key)
+    kind_units, brought = (
+        kinds[kind],
+        kind == "vram" and brings_memory(key.request, kinds),
+    )
     free = sum(free_units(worker, key, kind, order).values())
-    kind_units = kinds_of(worker, key)[kind]
+    if brought:
+        free = most_memory(offer_now(worker, key, order), dict(key.request)["gpu"])
     drained = worker.drained.get(kind, ())
     idle = sum(kind_units.sizes.get(unit, 0) for unit in drained)
     asked = amounts_needed(worker, key)[kind]
     model = key.model if kind in GPU_KINDS else None
-    return Need(kind, asked, free, kind_units.total, idle, model)
+    return Need(kind, asked, free, kind_units.total, idle, model, brought)

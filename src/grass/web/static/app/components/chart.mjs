@@ -8,8 +8,8 @@ import { clock } from "../words.mjs";
 /**
  * @typedef {{label: string, values: (number | null)[], tone?: string}} Series
  * @typedef {{times: number[], series: Series[], height?: number, most?: number,
- *   format?: (value: number) => string, steps?: number[], asked?: number | null,
- *   label: string}} ChartProps
+ *   format?: (value: number) => string, steps?: number[],
+ *   limit?: {label: string, value: number} | null, label: string}} ChartProps
  * `times` in seconds; `steps`: how far apart the lines of the scale may be; `tone` names a
  * colour of tokens.css: `--accent`
  */
@@ -38,8 +38,8 @@ function colour(name) {
 }
 
 /** @param {ChartProps} props */
-function dataOf({ times, series, asked }) {
-  const line = asked === null || asked === undefined ? [] : [times.map(() => asked)];
+function dataOf({ times, series, limit }) {
+  const line = limit ? [times.map(() => limit.value)] : [];
   return /** @type {any} */ ([times, ...series.map((one) => one.values), ...line]);
 }
 
@@ -64,15 +64,14 @@ function options(props, width) {
     points: { show: false },
     value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)),
   }));
-  const asked = { label: "asked", stroke: colour("--held"), dash: [4, 4], width: 1, points: { show: false }, value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)) };
+  const limit = { label: props.limit?.label, stroke: colour("--held"), dash: [4, 4], width: 1, points: { show: false }, value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)) };
   // Times of other days have their dates before them.
   const label = (props.times.at(-1) ?? 0) - (props.times[0] ?? 0) > HALF_A_DAY_S ? 92 : 40;
-  const hasAsked = props.asked !== null && props.asked !== undefined;
   return {
     width,
     height: props.height ?? 160,
-    series: [{ label: "at", value: time }, ...lines, ...(hasAsked ? [asked] : [])],
-    scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => /** @type {[number, number]} */ ([0, Math.max(props.most ?? 0, high || 1, props.asked ?? 0) * 1.05]) } },
+    series: [{ label: "at", value: time }, ...lines, ...(props.limit ? [limit] : [])],
+    scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => /** @type {[number, number]} */ ([0, Math.max(props.most ?? 0, high || 1, props.limit?.value ?? 0) * 1.05]) } },
     axes: [
       { ...axis, size: 28, space: label + 32, values: (/** @type {any} */ chart, /** @type {number[]} */ all) => all.map((one) => time(chart, one)) },
       { ...axis, size: 52, space: 28, ...(props.steps && { incrs: props.steps }), values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(format) },
@@ -89,7 +88,7 @@ export function Chart(props) {
   const plot = useRef(/** @type {any} */ (null));
   const newest = useRef(props);
   newest.current = props;
-  const shape = props.series.map((one) => one.label).join() + String(props.asked) + theme.value;
+  const shape = props.series.map((one) => one.label).join() + JSON.stringify(props.limit) + theme.value;
   useEffect(() => {
     style();
     let gone = false;

@@ -1,4 +1,4 @@
-// What a job used over time, with the line of what it asked for.
+// What a job used over time, with the line of what it asked for or was given.
 
 import { Chart } from "../components/chart.mjs";
 import { Empty } from "../components/empty.mjs";
@@ -35,11 +35,12 @@ function usePoints(job) {
   return points;
 }
 
-/** What was asked for of something, as the page of a job tells it.
+/** The limit of something: the amount that was requested, else the amount that was given.
  * @param {Job} job @param {string} what @param {string} [unit] */
-function askedFor(job, what, unit) {
+function limitOf(job, what, unit) {
   const found = job.usage?.find((one) => one.what === what && (unit === undefined || one.unit === unit));
-  return found?.asked ?? found?.given ?? null;
+  if (typeof found?.asked === "number") return { label: "asked", value: found.asked };
+  return typeof found?.given === "number" ? { label: "given", value: found.given } : null;
 }
 
 /** @param {{job: Job}} props */
@@ -54,22 +55,22 @@ export function UsageCharts({ job }) {
   return html`
     <div class="charts">
       ${gpus.map((unit) => html`
-        <${Panel} key=${`memory ${unit}`} title=${`Memory of GPU ${unit}`} times=${times} format=${size} steps=${SIZES} asked=${askedFor(job, "gpu memory", unit)} values=${points.map((one) => one.gpus[unit]?.memory ?? null)} />
+        <${Panel} key=${`memory ${unit}`} title=${`Memory of GPU ${unit}`} times=${times} format=${size} steps=${SIZES} limit=${limitOf(job, "gpu memory", unit)} values=${points.map((one) => one.gpus[unit]?.memory ?? null)} />
         <${Panel} key=${`use ${unit}`} title=${`Utilization of GPU ${unit}`} times=${times} format=${percent} most=${100} values=${points.map((one) => one.gpus[unit]?.utilization ?? null)} />
       `)}
-      <${Panel} title="Memory" times=${times} format=${size} steps=${SIZES} asked=${askedFor(job, "memory")} values=${points.map((one) => one.memory)} />
-      <${Panel} title="Cores" times=${times} format=${cores} asked=${askedFor(job, "cpu")} values=${points.map((one) => one.cpu)} />
+      <${Panel} title="Memory" times=${times} format=${size} steps=${SIZES} limit=${limitOf(job, "memory")} values=${points.map((one) => one.memory)} />
+      <${Panel} title="Cores" times=${times} format=${cores} limit=${limitOf(job, "cpu")} values=${points.map((one) => one.cpu)} />
     </div>
   `;
 }
 
-/** @param {{title: string, times: number[], values: (number | null)[], format?: (value: number) => string, steps?: number[], asked?: number | null, most?: number}} props */
-function Panel({ title, times, values, format, steps, asked = null, most }) {
+/** @param {{title: string, times: number[], values: (number | null)[], format?: (value: number) => string, steps?: number[], limit?: {label: string, value: number} | null, most?: number}} props */
+function Panel({ title, times, values, format, steps, limit = null, most }) {
   const series = [{ label: "used", values }];
   return html`
     <section class="card chart-card" aria-label=${title}>
       <h2>${title}</h2>
-      <${Chart} label=${title} times=${times} series=${series} format=${format} steps=${steps} asked=${asked} most=${most} />
+      <${Chart} label=${title} times=${times} series=${series} format=${format} steps=${steps} limit=${limit} most=${most} />
     </section>
   `;
 }
