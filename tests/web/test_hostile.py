@@ -144,6 +144,7 @@ def test_what_is_typed_into_the_form_of_new_jobs_is_text(
 ) -> None:
     page = look(place.home, "/new")
     page.get_by_label("Command").fill(f"echo '{NAME}'")
+    page.get_by_label("Directory").fill("/")
     page.get_by_label("Name", exact=True).fill(TEXTS["a script"])
     preview = page.get_by_role("region", name="what would be enqueued")
     expect(preview).to_contain_text(TEXTS["a script"])

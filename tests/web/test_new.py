@@ -12,8 +12,15 @@ pytestmark = [pytest.mark.daemon, pytest.mark.browser]
 
 
 @pytest.fixture
-def new(look: Look, box: GrassHome) -> Page:
+def empty(look: Look, box: GrassHome) -> Page:
     return look(box, "/new")
+
+
+@pytest.fixture
+def new(empty: Page, box: GrassHome) -> Page:
+    """The form, in which the directory of jobs is filled in."""
+    empty.get_by_label("Directory").fill(str(box.desk))
+    return empty
 
 
 def write_many(page: Page, text: str) -> None:
@@ -34,6 +41,36 @@ def test_a_job_is_shown_as_it_is_read_then_added(new: Page, box: GrassHome) -> N
     job = box.wait(number)
     assert (job["name"], job["exit_code"]) == ("made here", 3)
     assert box.logs(number).startswith("made here on ")
+
+
+def test_a_job_runs_where_the_form_says_and_the_next_form_has_the_same(
+    empty: Page, box: GrassHome, look: Look
+) -> None:
+    empty.get_by_label("Command").fill("pwd")
+    expect(empty.get_by_role("alert")).to_have_text(
+        "where does it run? Fill in Directory"
+    )
+    enqueue = empty.get_by_role("button", name="Enqueue", exact=True)
+    expect(enqueue).to_be_disabled()
+    empty.get_by_label("Directory").fill(str(box.desk))
+    enqueue.click()
+    expect(empty).to_have_url(re.compile(r"/jobs/\d+$"))
+    number = int(empty.url.rsplit("/", 1)[1])
+    box.wait(number)
+    assert box.logs(number) == f"{box.desk}\n"
+    again = look(box, "/new")
+    expect(again.get_by_label("Directory")).to_have_value(str(box.desk))
+
+
+def test_lists_of_values_are_not_taken_for_words(new: Page) -> None:
+    new.get_by_label("Command").fill("echo {} ::: 1 2 3")
+    expect(new.get_by_role("alert")).to_contain_text("::: is read by grass enqueue")
+    expect(new.get_by_role("button", name="Enqueue", exact=True)).to_be_disabled()
+    write_many(new, "echo 1\necho {} ::: 1 2 3")
+    expect(new.get_by_text("Line 2")).to_be_visible()
+    new.get_by_role("tab", name="One job").click()
+    new.get_by_label("Command").fill("parallel echo ::: 1 2 3")
+    expect(new.get_by_text("1 job would be enqueued")).to_be_visible()
 
 
 def test_what_the_daemon_refuses_is_said_in_its_words(new: Page) -> None:
@@ -89,6 +126,7 @@ def test_a_csv_names_its_columns_and_lines_are_commands(new: Page) -> None:
 def test_it_is_accessible_and_fits_a_phone(look: Look, box: GrassHome) -> None:
     page = look(box, "/new", viewport=PHONE)
     page.get_by_label("Command").fill("true")
+    page.get_by_label("Directory").fill(str(box.desk))
     expect(page.get_by_text("1 job would be enqueued")).to_be_visible()
     assert violations_in_themes(page) == []
     assert not sideways(page)

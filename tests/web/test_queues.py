@@ -92,6 +92,7 @@ def test_a_pool_is_shown_paused_and_chosen_for_a_job(
     assert cold.client.pools()["pools"][0]["paused"]
     page = look(cold, "/new")
     page.get_by_label("Command").fill("echo hello")
+    page.get_by_label("Directory").fill("/")
     page.get_by_label("Pool").select_option("uni")
     page.get_by_role("button", name="Enqueue").click()
     job = until(

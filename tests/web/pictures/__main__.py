@@ -157,6 +157,7 @@ class Camera:
         if path == "/new":
             page.get_by_role("tab", name="Many").click()
             page.get_by_label("Jobs", exact=True).fill(LINES)
+            page.get_by_label("Directory").fill("/data/runs")
             page.get_by_label("GPUs").fill("1")
             page.get_by_label("Memory", exact=True).fill("24G")
         elif path == "/queues":

@@ -54,12 +54,35 @@ export function problems(draft) {
   return found;
 }
 
-/** Rows, with what is wrong with them beside this draft. @param {Draft} draft @param {Row[]} rows @returns {Row[]} */
-export function checkedRows(draft, rows) {
+/** Rows, with what is wrong with them beside this draft. A page has no directory of its own, and the daemon's is no
+ * place for a job: without one only a queue that has its own may be used.
+ * @param {Draft} draft @param {Row[]} rows @param {Set<string>} placed the queues with a directory @returns {Row[]} */
+export function checkedRows(draft, rows, placed) {
   return rows.map((row) => {
-    if (row.problem || !lacksDirectory(row.output ?? "", row.fields?.cwd ?? draft.cwd)) return row;
-    return { ...row, problem: `where is ${row.output}? Fill in Directory, or begin it with /` };
+    const cwd = row.fields?.cwd ?? draft.cwd;
+    if (row.problem) return row;
+    if (lacksDirectory(row.output ?? "", cwd)) return { ...row, problem: `where is ${row.output}? Fill in Directory, or begin it with /` };
+    if (hasValues(row.command)) return { ...row, problem: "::: is read by `grass enqueue` alone: write one command a line under Many jobs" };
+    if (cwd.trim() || placed.has(row.fields?.queue ?? (draft.queue || "default"))) return row;
+    return { ...row, problem: "where does it run? Fill in Directory" };
   });
+}
+
+/** Whether a command has lists of values, which GNU parallel reads itself. @param {string} command */
+function hasValues(command) {
+  return /(^|\s):::(\s|$)/.test(command) && !/(^|[\s/])parallel\s/.test(command);
+}
+
+const KEPT = "grass.directory";
+
+/** The directory of the jobs that were last enqueued here. */
+export function lastDirectory() {
+  return localStorage.getItem(KEPT) ?? "";
+}
+
+/** @param {string} cwd */
+export function keepDirectory(cwd) {
+  if (cwd.trim()) localStorage.setItem(KEPT, cwd.trim());
 }
 
 /** Whether a file has no place: a daemon has no directory of its own. @param {string} file @param {string} cwd */

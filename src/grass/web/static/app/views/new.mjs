@@ -6,8 +6,9 @@ import { actionOf } from "../actions.mjs";
 import { call } from "../api.mjs";
 import { copyAndSay } from "../components/command.mjs";
 import { Empty } from "../components/empty.mjs";
+import { Prose } from "../components/prose.mjs";
 import { complain, say } from "../components/toast.mjs";
-import { asCommand, checkedRows, EMPTY, enqueueBody, newKey, problems } from "../job_form.mjs";
+import { asCommand, checkedRows, EMPTY, enqueueBody, keepDirectory, lastDirectory, newKey, problems } from "../job_form.mjs";
 import { formOf, readRows } from "../job_rows.mjs";
 import { navigate } from "../router.mjs";
 import { may, overview } from "../state.mjs";
@@ -30,7 +31,7 @@ const EXAMPLE = {
 
 export default function New() {
   const [many, setMany] = useState(false);
-  const [draft, setDraft] = useState(/** @type {Draft} */ (EMPTY));
+  const [draft, setDraft] = useState(/** @returns {Draft} */ () => ({ ...EMPTY, cwd: lastDirectory() }));
   const [command, setCommand] = useState("");
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(/** @type {"" | keyof typeof FORMS} */ (""));
@@ -38,7 +39,8 @@ export default function New() {
   const form = chosen || formOf(text);
   // What only one job can have is not shown for many, and does not count.
   const used = many ? { ...draft, name: "", output: "" } : draft;
-  const rows = many ? checkedRows(used, readRows(text, form)) : command.trim() ? [{ line: 1, command: command.trim() }] : [];
+  const one = command.trim() ? [{ line: 1, command: command.trim() }] : [];
+  const rows = checkedRows(used, many ? readRows(text, form) : one, queuesWithDirectory());
   const set = (/** @type {Partial<Draft>} */ change) => setDraft({ ...draft, ...change });
   return html`
     <div class="new">
@@ -59,6 +61,12 @@ export default function New() {
         onDone=${() => { setCommand(""); setText(""); }} />
     </div>
   `;
+}
+
+/** The names of queues whose jobs run in a directory of the queue. */
+function queuesWithDirectory() {
+  const queues = overview.value?.queues ?? [];
+  return new Set(queues.filter((one) => Object.values(one.views).some((view) => view.cwd)).map((one) => one.name));
 }
 
 /**
@@ -132,7 +140,7 @@ function Options({ draft, set, many }) {
       ${!many && html`<${Field} label="Name" hint="else the script's">${input("name")}<//>`}
       <${Field} label="Project">${input("project", "default")}<//>
       ${!many && html`<${Field} label="Output file" hint="else kept by grass" problem=${wrong.output}>${input("output")}<//>`}
-      <${Field} label="Directory" hint="else the home">${input("cwd")}<//>
+      <${Field} label="Directory" hint="where it runs: a full path, kept for the next time">${input("cwd")}<//>
       <label class="switch"><input type="checkbox" checked=${draft.hold} onChange=${(/** @type {any} */ event) => set({ hold: event.currentTarget.checked })} /> Hold until released</label>
     </fieldset>
   `;
@@ -179,6 +187,7 @@ function Preview({ draft, rows, many, onDone }) {
     try {
       const done = await call(method, path, enqueueBody(draft, rows, key.current));
       key.current = newKey();
+      keepDirectory(draft.cwd);
       const ids = done.first === done.last ? `job ${done.first}` : `jobs ${done.first} to ${done.last}`;
       say(`${ids} enqueued`, done.hint);
       onDone();
@@ -195,8 +204,10 @@ function Preview({ draft, rows, many, onDone }) {
       <h2>${plan ? `${plural(plan.count, "job")} would be enqueued` : "What would be enqueued"}</h2>
       ${rows.length === 0 && html`<p class="muted">Write a command, and see here how it is read before anything runs.</p>`}
       ${broken.length > 0 && html`
-        <p class="problem" role="alert">${plural(broken.length, "row")} of ${rows.length} cannot be read; nothing is enqueued until all are right.</p>
-        <ul class="broken">${broken.slice(0, 20).map((row) => html`<li key=${row.line}><b>Line ${row.line}</b>: ${row.problem}</li>`)}</ul>`}
+        ${many && html`<p class="problem" role="alert">${plural(broken.length, "row")} of ${rows.length} cannot be read; nothing is enqueued until all are right.</p>`}
+        ${many
+          ? html`<ul class="broken">${broken.slice(0, 20).map((row) => html`<li key=${row.line}><b>Line ${row.line}</b>: <${Prose} text=${row.problem ?? ""} /></li>`)}</ul>`
+          : html`<p class="problem" role="alert"><${Prose} text=${broken[0].problem ?? ""} /></p>`}`}
       ${problem && html`<p class="problem" role="alert">${problem.message}${problem.hint && html`<span class="muted">${problem.hint}</span>`}</p>`}
       ${plan && html`<${Planned} plan=${plan} />`}
       <footer class="buttons">
