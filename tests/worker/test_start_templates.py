@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from grass.link.messages import Start
 from grass.model.amount_text import WHOLE
+from grass.model.jobs.sbatch import SbatchScript
 from grass.model.jobs.task_call import TaskCall
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.start_templates import StartTemplates
@@ -58,6 +59,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "threads": st.sampled_from([None, 2]),
     "enforce": st.sampled_from([None, "cgroup"]),
     "task": st.sampled_from([None, CALL]),
+    "array": st.sampled_from([None, 7]),
+    "sbatch": st.sampled_from([None, SbatchScript(("array",), "/w")]),
     "arguments": st.sampled_from([b"", b"x"]),
     "arguments_blob": st.sampled_from(["", "cd" * 32]),
     "most_told": st.sampled_from([0, 100]),
