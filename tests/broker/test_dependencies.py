@@ -1,5 +1,6 @@
 """Jobs that wait for other jobs, and for times."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -8,9 +9,9 @@ from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import WORKER
 
 from grass.broker.core.calls import Cancel, Done, Edit, FromWorker, Prune, Rerun
-from grass.broker.core.jobs import eligibility
+from grass.broker.core.jobs import dependency_graph, eligibility
 from grass.broker.core.jobs.dependency_graph import open_dependencies
-from grass.errors import NotFound, UsageError
+from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import Exited
 from grass.model.jobs.dependencies import HAS_ENDED, VERBS
 from grass.model.jobs.lifecycle import JobState
@@ -357,3 +358,53 @@ def test_a_job_forgotten_after_a_restart_is_not_known_as_a_dependency(
     broker.restart()
     assert broker.prune(first) == [first]
     broker.refused(NotFound, lambda: broker.edit(second, after=(str(first),)))
+
+
+def test_ranges_of_a_large_array_take_little_memory(broker: Brokerage) -> None:
+    broker.array(900, hold=True)
+    tracemalloc.start()
+    for first in range(1, 101):
+        broker.enqueue(after=(f"{first}-900",))
+    broker.flush()
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used < 100 * 20_000
+    assert broker.state.dependencies.entries[ME] < 100 * 30
+
+
+def test_an_owner_names_a_limited_number_of_jobs(
+    broker: Brokerage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependency_graph, "MAX_ENTRIES_EACH", 10)
+    broker.array(30, hold=True)
+    odd = ",".join(map(str, range(1, 17, 2)))
+    first = broker.enqueue(after=(odd,))
+    text = broker.refused(Refused, lambda: broker.enqueue(after=("21,23,25",)))
+    assert "name too many others: 11 entries, at most 10" in text
+    second = broker.enqueue(after=("21,23",))
+    broker.refused(Refused, lambda: broker.edit(second, after=("1,3,5",)))
+    broker.cancel(first)
+    broker.enqueue(after=("25,27",))
+    assert broker.state.dependencies.entries[ME] == 4
+
+
+def test_unfinished_jobs_name_a_limited_number_of_jobs_in_all(
+    broker: Brokerage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependency_graph, "MAX_ENTRIES", 3)
+    broker.array(9, hold=True)
+    broker.enqueue(after=("1,3,5",))
+    broker.refused(Refused, lambda: broker.enqueue(after=("7",)))
+
+
+def test_a_range_waits_for_each_of_its_jobs(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    jobs = [broker.enqueue() for _ in range(5)]
+    last = broker.enqueue(after=(f"{jobs[0]}-{jobs[-1]}:any",))
+    for job in jobs:
+        assert broker.job_state(last) is JobState.WAITING
+        assert f"waits for job {job} " in broker.why(last)
+        meanwhile(broker)
+        broker.exit(job, 1)
+    assert broker.started_jobs() == [last]

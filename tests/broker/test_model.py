@@ -32,7 +32,8 @@ from grass.broker.core.calls import (
     WorkerGone,
 )
 from grass.link.messages import Returned, Started
-from grass.model.jobs.dependencies import After
+from grass.model.jobs import dependencies
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import JobPatch
 
@@ -106,14 +107,16 @@ class Verbs(Twins):
         if luck.random() < 0.3:
             self.end_in_this_batch(luck)
         changes = self.some_changes(luck, jobs)
-        asked, named = dict(changes), list[int]()
+        asked, named = dict(changes), list[tuple[int, int]]()
         if luck.random() < 0.5:
             changes["after"] = self.some_after(luck)
-            asked["after"] = tuple(After(job, need) for job, need in changes["after"])
-            named = [job for job, _ in changes["after"]]
+            asked["after"] = dependencies.read(
+                [f"{job}:{need}" for job, need in changes["after"]], 0
+            )
+            named = runs_of(asked["after"])
         self.model.catch_up(self.broker.now_us + SECOND)
         errors = self.model.edit(jobs, changes)
-        self.ask(Edit(ME, jobs, JobPatch(**asked), wanted=named), errors)
+        self.ask(Edit(ME, jobs, JobPatch(**asked), named=named), errors)
 
     @precondition(lambda self: self.model.in_state(*ENDED))
     @rule(luck=lucks)

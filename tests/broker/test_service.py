@@ -102,8 +102,8 @@ def test_a_long_listing_holds_up_no_call_that_reads_jobs(tmp_path: Path) -> None
     async def story(broker: Broker, _worker: FarEnd) -> None:
         await broker.call(Enqueue("me", ONE))
         listing = asyncio.ensure_future(broker.read(lambda _: listed.wait(PATIENCE_S)))
-        after = [NewJob(("true",), JobPatch(after=(After(1, "succeeded"),)))]
-        await broker.call(Enqueue("me", after, wanted=[1]))
+        after = [NewJob(("true",), JobPatch(after=(After("succeeded", 1, 1),)))]
+        await broker.call(Enqueue("me", after, named=[(1, 1)]))
         assert not listing.done()
         listed.set()
         assert await listing

@@ -15,6 +15,7 @@ from grass.broker.core.calls import Enqueue, HoldJobs, NewJob
 from grass.broker.shell.service import Broker
 from grass.broker.shell.wall_clock import WallClock
 from grass.link.messages import Start
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.spec import JobPatch
 
 SOON_US = 5_000_000
@@ -136,8 +137,8 @@ def test_no_timer_is_made_before_one_is_needed_and_none_is_left() -> None:
 
 def new_job(**settings: object) -> Enqueue:
     patch = JobPatch(**settings)  # type: ignore[arg-type]
-    named = [one.job for one in patch.after or ()]
-    return Enqueue("uid:1", [NewJob(("true",), patch)], wanted=named)
+    named = runs_of(patch.after or ())
+    return Enqueue("uid:1", [NewJob(("true",), patch)], named=named)
 
 
 def test_a_job_starts_at_its_time(tmp_path: Path) -> None:

@@ -5,10 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.jobs.dependencies import MOST_DEPENDENCIES, NEEDS, After, met, read
+from grass.model.jobs.dependencies import (
+    MAX_DEPENDENCIES,
+    NEEDS,
+    met,
+    needs_of,
+    read,
+    runs_of,
+)
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 
-afters = st.builds(After, st.integers(1, 10**9), st.sampled_from(NEEDS))
+afters = st.tuples(st.integers(1, 60), st.integers(0, 9), st.sampled_from(NEEDS))
 
 
 @pytest.mark.parametrize(
@@ -19,12 +26,13 @@ afters = st.builds(After, st.integers(1, 10**9), st.sampled_from(NEEDS))
         (["7:failed"], ["7:failed"]),
         (["7:any"], ["7:any"]),
         (["7,9"], ["7:succeeded", "9:succeeded"]),
-        (["7", "9:any"], ["7:succeeded", "9:any"]),
-        ([" 7 , 9:any "], ["7:succeeded", "9:any"]),
-        (["3-5:any"], ["3:any", "4:any", "5:any"]),
+        (["3-5", "4-9", "10"], ["3-10:succeeded"]),
+        (["7", "9:any"], ["9:any", "7:succeeded"]),
+        ([" 7 , 9:any "], ["9:any", "7:succeeded"]),
+        (["3-5:any"], ["3-5:any"]),
         (["last"], ["42:succeeded"]),
         (["last:failed"], ["42:failed"]),
-        (["7", "7", "7:any"], ["7:succeeded", "7:any"]),
+        (["7", "7", "7:any"], ["7:any", "7:succeeded"]),
         ([], []),
     ],
 )
@@ -66,20 +74,38 @@ def test_the_last_job_must_exist() -> None:
 
 
 def test_too_many_are_refused_before_they_are_made() -> None:
-    assert len(read([f"1-{MOST_DEPENDENCIES}"], 0)) == MOST_DEPENDENCIES
+    assert len(read([f"1-{MAX_DEPENDENCIES}"], 0)[0].jobs) == MAX_DEPENDENCIES
     for texts in (
-        [f"1-{MOST_DEPENDENCIES + 1}"],
+        [f"1-{MAX_DEPENDENCIES + 1}"],
         ["1-999999999999"],
-        [f"1-{MOST_DEPENDENCIES}", "0"],
+        [f"1-{MAX_DEPENDENCIES}", "0"],
     ):
         with pytest.raises(UsageError, match="at most"):
             read(texts, 0)
 
 
-@given(st.lists(afters, unique=True))
-def test_what_is_written_is_read_back(wanted: list[After]) -> None:
-    assert read([str(one) for one in wanted], 0) == tuple(wanted)
-    assert read([",".join(map(str, wanted))] if wanted else [], 0) == tuple(wanted)
+@given(st.lists(afters))
+def test_ranges_name_the_same_jobs_as_their_texts(
+    wanted: list[tuple[int, int, str]],
+) -> None:
+    texts = [f"{first}-{first + more}:{need}" for first, more, need in wanted]
+    after = read(texts, 0)
+    assert after == tuple(sorted(after))
+    assert read(map(str, after), 0) == after
+    pairs = {
+        (job, need)
+        for first, more, need in wanted
+        for job in range(first, first + more + 1)
+    }
+    assert [(job, one.need) for one in after for job in one.jobs] == sorted(
+        pairs, key=lambda pair: (pair[1], pair[0])
+    )
+    for job in range(72):
+        assert set(needs_of(after, job)) == {
+            need for other, need in pairs if other == job
+        }
+    named = [job for first, last in runs_of(after) for job in range(first, last + 1)]
+    assert named == sorted({job for job, _ in pairs})
 
 
 @pytest.mark.parametrize("need", NEEDS)

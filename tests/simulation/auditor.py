@@ -294,8 +294,9 @@ class Auditor:
             self._check_insisted(job.id)
         spec = changes.specs.get(job.spec) or self.disk.specs[job.spec]
         for after in spec.after:
-            if not any(met(after.need, end) for end in self._ends[after.job]):
-                raise Violation(f"job {job.id} starts before {after}")
+            for other in after.jobs:
+                if not any(met(after.need, end) for end in self._ends[other]):
+                    raise Violation(f"job {job.id} starts before {after}")
         self._check_tries(attempt, spec, changes)
 
     def _check_insisted(self, job: int) -> None:

@@ -26,7 +26,8 @@ from grass.broker.core.calls import (
     SetWorkerDrained,
     SuspendJobs,
 )
-from grass.model.jobs.dependencies import After
+from grass.model.jobs import dependencies
+from grass.model.jobs.dependencies import After, runs_of
 from grass.model.jobs.lifecycle import ENDED
 from grass.model.jobs.spec import JobPatch
 from tests.simulation.array_edits import ArrayEdits
@@ -121,7 +122,7 @@ class Clients:
         rng = self._world.rng
         size = rng.choice((0, 0, 0, 2, 3, 6))
         patch = self._patch(array=size > 0)
-        wanted = [one.job for one in patch.after or ()]
+        named = runs_of(patch.after or ())
 
         words = ("work",) if not patch.task else ()
         arguments = self._blobs.arguments() if patch.task else None
@@ -129,7 +130,7 @@ class Clients:
         def make(name: str) -> AnyCall:
             job = NewJob(words, patch, name=name, arguments=arguments)
             jobs = [replace(job, index=n) for n in range(size)] or [job]
-            return Enqueue("uid:1", jobs, name, wanted=wanted)
+            return Enqueue("uid:1", jobs, name, named=named)
 
         self.ask(make, max(1, size))
 
@@ -212,7 +213,12 @@ class Clients:
             return ()
         chosen = {rng.randint(max(1, last - 8), last) for _ in range(rng.randint(1, 2))}
         needs = ("any", "any", "succeeded", "failed")
-        return tuple(After(job, rng.choice(needs)) for job in sorted(chosen))
+        more = rng.choice((0, 0, 0, 1, 3))
+        texts = [
+            f"{job}-{min(job + more, last)}:{rng.choice(needs)}"
+            for job in sorted(chosen)
+        ]
+        return dependencies.read(texts, last)
 
     def _last_job(self) -> int:
         return int(self._cluster.disk.meta["last_job"])
@@ -237,8 +243,8 @@ class Clients:
             return
         if verb is Edit:
             patch = JobPatch(**self._changes())
-            wanted = [one.job for one in patch.after or ()]
-            self.ask(lambda name: Edit(name, list(jobs), patch, wanted=wanted))
+            named = runs_of(patch.after or ())
+            self.ask(lambda name: Edit(name, list(jobs), patch, named=named))
         elif verb is Rerun:
             hold = rng.random() < 0.1
             self.ask(lambda name: Rerun(name, list(jobs), hold=hold, wanted=list(jobs)))

@@ -121,7 +121,11 @@ def _check_ends(cluster: Cluster) -> None:
             needs = cluster.disk.specs[job.spec].after
             waits = dependency_graph.open_dependencies(broker.state, job) > 0
             if job.state is JobState.WAITING and waits:
-                held |= {job.id} if any(n.job in held for n in needs) else set()
+                held |= (
+                    {job.id}
+                    if any(not held.isdisjoint(n.jobs) for n in needs)
+                    else set()
+                )
     for job in left.values():
         reason = eligibility.why(broker.state, broker.state.jobs[job.id])
         if job.id not in held or not reason:

@@ -17,6 +17,8 @@ import msgspec
 from grass.errors import StorageError
 from grass.model.access import Token
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.model.id_runs import Runs
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
@@ -231,6 +233,15 @@ class MemoryStore:
         with self._lock:
             return [copy(job) for job in self._these(ids)]
 
+    def states(self, runs: Runs) -> dict[int, JobState]:
+        """Read the states of the jobs in these ranges, those that exist."""
+        with self._lock:
+            return {
+                job.id: job.state
+                for first, last in runs
+                for job in self._these(list(range(first, last + 1)))
+            }
+
     def select(self, selection: Selection) -> list[int]:
         """Return the ids of all jobs of a selection, in order."""
         for one in selection:
@@ -249,7 +260,7 @@ class MemoryStore:
             new = {
                 one.job.id
                 for one in waited
-                if leaders & {after.job for after in one.spec.after}
+                if any(not leaders.isdisjoint(after.jobs) for after in one.spec.after)
             }
             grown, found = not new <= found, found | new
         return sorted(found)
@@ -458,7 +469,7 @@ class MemoryStore:
         jobs.sort(key=lambda job: job.id)
         specs = {job.spec: disk.specs[job.spec] for job in jobs}
         envs = {spec.base_env for spec in specs.values()}
-        named = {after.job for spec in specs.values() for after in spec.after}
+        afters = [after for spec in specs.values() for after in spec.after]
         counts: dict[str, int] = {}
         for job in disk.jobs.values():
             counts[job.state.value] = counts.get(job.state.value, 0) + 1
@@ -488,8 +499,9 @@ class MemoryStore:
             profiles=[copy(one) for _, one in sorted(self.disk.profiles.items())],
             dependency_ends={
                 number: disk.jobs[number].state
-                for number in sorted(named)
-                if number in disk.jobs and disk.jobs[number].state in ENDED
+                for first, last in runs_of(afters)
+                for number in sorted(disk.jobs)
+                if first <= number <= last and disk.jobs[number].state in ENDED
             },
         )
 

@@ -30,7 +30,7 @@ def start_after(*lines: Line) -> None:
     events = [Event(0, "uid:1", kind, 1, number, data) for kind, number, data in lines]
     leader, waited = a_job(1), a_job(2, spec=2, state=JobState.RUNNING)
     changes = Changes(
-        specs={1: a_spec(), 2: a_spec(after=(After(1, "any"),))},
+        specs={1: a_spec(), 2: a_spec(after=(After("any", 1, 1),))},
         jobs={1: leader, 2: waited},
         attempts={(2, 1): an_attempt(2)},
         events=events,

@@ -430,7 +430,7 @@ def test_a_selector_that_is_not_text_finds_nothing_and_harms_nothing(
 
 
 def test_a_chain_that_was_cancelled_is_found_by_its_leader(with_spec: Store) -> None:
-    waits = [a_spec(after=(After(job, "any"),)) for job in (1, 2, 9)]
+    waits = [a_spec(after=(After("any", job, job),)) for job in (1, 2, 9)]
     specs = dict(enumerate(waits, 101))
     with_spec.commit(Changes(specs=specs))
     reason = "waited for job 1 to succeed, and it has failed"

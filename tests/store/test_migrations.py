@@ -53,6 +53,10 @@ def everything(path: Path) -> Rows:
 
 def fields(table: str, row: dict[str, Any]) -> dict[str, Any]:
     """Give the columns of a row and the fields of its body alike."""
+    if table == "specs":
+        spec = json.loads(row["body"])
+        spec["after"] = [as_range(one) for one in spec.get("after", ())]
+        return row | {"body": spec}
     if table not in WITH_BODY or "body" not in row:
         return row
     body: dict[str, Any] = json.loads(row.pop("body") or "{}")
@@ -89,6 +93,14 @@ def test_it_is_brought_forward_and_keeps_everything(old: Path) -> None:
                     continue
                 kept = now.get(RENAMED.get(column, column))
                 assert means(value, kept), (table, column, value, kept)
+
+
+def as_range(after: list[Any]) -> list[Any]:
+    """Return a dependency as a range: earlier schemas have single jobs."""
+    if len(after) == 3:
+        return after
+    job, need = after
+    return [need, job, job]
 
 
 def means(was: Any, now: Any) -> bool:
@@ -221,3 +233,18 @@ def test_when_a_job_was_cancelled_after_an_attempt_stays_right(tmp_path: Path) -
     SqliteStore(path).close()
     [now] = [one for one in everything(path)["jobs"] if one["id"] == job]
     assert now["finished_at"] == later
+
+
+def test_dependencies_on_jobs_that_follow_on_each_other_become_ranges(
+    tmp_path: Path,
+) -> None:
+    path = restored(next(one for one in KEPT if one.stem == "schema_14"), tmp_path)
+    after = [[9, "any"], [7, "any"], [7, "failed"], [8, "any"], [7, "any"]]
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "UPDATE specs SET body = json_set(body, '$.after', json(?)) WHERE id = 10",
+            (json.dumps(after),),
+        )
+    with closing(SqliteStore(path)) as store:
+        waiting = next(one for one in store.load(0).specs.values() if one.after)
+    assert waiting.after == (("any", 7, 9), ("failed", 7, 7))

@@ -103,6 +103,9 @@ def _dependencies(state: State) -> dict[str, object]:
             spec: (group.open, sorted(group.members))
             for spec, group in known.groups.items()
         },
-        "dependents": {job: set(others) for job, others in known.dependents.items()},
-        "ends": {job: known.ends[job] for job in known.dependents if job in known.ends},
+        "dependents": known.dependents,
+        "entries": {owner: count for owner, count in known.entries.items() if count},
+        "ends": {
+            job: end for job, end in known.ends.items() if job in known.dependents
+        },
     }

@@ -56,6 +56,7 @@ from grass.link.messages import (
     ToWorker,
 )
 from grass.model.jobs import dependencies
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import JobPatch
 from grass.model.queue import QueuePatch
@@ -111,9 +112,9 @@ class Brokerage:
         )
 
     def _read_for_bulk(self) -> None:
-        if self.state.bulk.verbs and self.state.bulk.verbs[0].wanted:
+        if self.state.bulk.verbs and self.state.bulk.verbs[0].is_unread:
             first = self.state.bulk.verbs[0]
-            first.found = jobs_query(first.wanted)(self.store)
+            first.found = jobs_query(first, self.state)(self.store)
 
     def call_at_once(self, call: AnyCall) -> Any:
         """Apply one call, and all that follows from it, in a single batch."""
@@ -138,7 +139,7 @@ class Brokerage:
         if isinstance(call, FromWorker) and isinstance(call.message, Hello):
             call.wanted = foreign.unaccounted(self.state, call.message)
         if isinstance(call, Reading) and call.unread:
-            call.found = jobs_query(call.wanted)(self.store)
+            call.found = jobs_query(call, self.state)(self.store)
         return self.core.step(call, self.now_us)
 
     def pass_time(self, seconds: float = 0.0) -> None:
@@ -258,8 +259,8 @@ class Brokerage:
         words = words or ("true",)
         jobs = [NewJob(words, patch, index=index) for index in indices]
         jobs = jobs or [NewJob(words, patch)]
-        ids = [one.job for one in patch.after or ()]
-        return Enqueue(ME, jobs, directory=directory, wanted=ids)
+        named = runs_of(patch.after or ())
+        return Enqueue(ME, jobs, directory=directory, named=named)
 
     def patch(self, after: tuple[str, ...] | None = None, **fields: Any) -> JobPatch:
         """Give a patch; what a job waits for is given as people write it."""
@@ -309,16 +310,16 @@ class Brokerage:
     ) -> Done:
         """Change jobs that have not started."""
         patch = self.patch(**changes)
-        ids = [one.job for one in patch.after or ()]
-        call = Edit(ME, list(jobs), patch, first, before, wanted=ids)
+        named = runs_of(patch.after or ())
+        call = Edit(ME, list(jobs), patch, first, before, named=named)
         done: Done = self.call(call)
         return done
 
     def rerun(self, *jobs: int, hold: bool = False, **changes: Any) -> Done:
         """Give ended jobs a new attempt."""
         patch = self.patch(**changes)
-        wanted = [*jobs, *(one.job for one in patch.after or ())]
-        call = Rerun(ME, list(jobs), patch, hold, wanted=wanted)
+        named = runs_of(patch.after or ())
+        call = Rerun(ME, list(jobs), patch, hold, wanted=list(jobs), named=named)
         done: Done = self.call(call)
         return done
 

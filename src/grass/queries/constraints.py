@@ -5,8 +5,10 @@ comes from the scheduler's own explanation; what is not short is added, so that 
 sees the whole request.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
+from operator import attrgetter
 
 from grass.broker.core.attempts import avoided
 from grass.broker.core.state import State
@@ -34,6 +36,7 @@ from grass.scheduler.reasons.shortages import Need
 States = Mapping[int, JobState]
 """The states of dependencies; one that is missing was forgotten."""
 DISK_FULL = "the broker's disk is full: nothing starts until there is room"
+MAX_DEPENDENCIES_SHOWN = 100
 MOST_NAMED = 3
 """How many workers are named."""
 
@@ -44,9 +47,10 @@ def waiting_constraints(
     """Return what a held or waiting job needs besides units."""
     if job.state is JobState.HELD:
         yield Constraint("hold", "released", "held", note=f"`grass release {job.id}`")
-    for after in spec.after:
-        if after.job in states:
-            yield _dependency(after, states[after.job])
+    for after in sorted(spec.after, key=attrgetter("first"))[:MAX_DEPENDENCIES_SHOWN]:
+        counts = Counter(states[one] for one in after.jobs if one in states)
+        if counts:
+            yield _dependency(after, counts)
     now = rfc3339(now_us) or ""
     for what, at in (("begin", spec.begin_at), ("back-off", job.not_before)):
         if at is not None:
@@ -126,11 +130,13 @@ def names_of_open_units(state: State, reason: Explanation, kind: str) -> list[st
     ]
 
 
-def _dependency(after: After, state: JobState) -> Constraint:
+def _dependency(after: After, counts: Counter[JobState]) -> Constraint:
     need = "ended" if after.need == "any" else after.need
-    return Constraint(
-        f"job {after.job}", need, state, ok=met(after.need, state) is True
-    )
+    ok = all(met(after.need, state) for state in counts)
+    if after.first == after.last:
+        return Constraint(f"job {after.first}", need, next(iter(counts)), ok=ok)
+    have = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return Constraint(f"jobs {after.first}-{after.last}", need, have, ok=ok)
 
 
 def _gates(state: State, reason: Explanation) -> Iterator[Constraint]:

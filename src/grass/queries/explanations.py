@@ -8,6 +8,7 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.endings import exit_meaning, killed
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
@@ -192,15 +193,10 @@ def _set_start_time(reply: ExplainReply, at: int) -> None:
 
 
 async def _dependencies(broker: Broker, spec: Spec) -> States:
-    """Return the states of dependencies: open ones first, at most MOST_SHOWN."""
+    """Return the states of dependencies."""
     state = broker.state
-    named = list(dict.fromkeys(after.job for after in spec.after))
-    open_ones = [job for job in named if job in state.jobs][:MOST_SHOWN]
-    known = {job: state.jobs[job].state for job in open_ones}
-    left = [job for job in named if job not in state.jobs]
-    left = left[: MOST_SHOWN - len(open_ones)]
-    ended = await broker.read(lambda db: db.outcomes(left))
-    return known | {job.id: job.state for job in ended}
+    states = await broker.read(lambda db: db.states(runs_of(spec.after)))
+    return states | {job: state.jobs[job].state for job in states.keys() & state.jobs}
 
 
 async def history_of(broker: Broker, names: set[str]) -> History:

@@ -4,6 +4,8 @@ Jobs come from the store, so only committed changes are shown. Flags and the rea
 a job waits come from memory.
 """
 
+from operator import attrgetter
+
 from msgspec.structs import replace
 
 from grass.broker.core.jobs import eligibility
@@ -128,7 +130,7 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Json
     return {
         "index": job.index,
         "array": job.array,
-        "after": [str(one) for one in spec.after],
+        "after": [str(one) for one in sorted(spec.after, key=attrgetter("first"))],
         # Values may be secrets.
         "variables": list(dict(spec.env)),
         "begin_at": rfc3339(spec.begin_at),

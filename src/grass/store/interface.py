@@ -21,6 +21,7 @@ import msgspec
 from grass.errors import StorageError
 from grass.model.access import Token
 from grass.model.brokers import BrokerPresence, Lease, SeenBroker
+from grass.model.id_runs import Runs
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
@@ -289,6 +290,9 @@ class Store(Protocol):
 
     def outcomes(self, ids: list[int]) -> list[Job]:
         """Read these jobs, those that exist, without spec and attempts."""
+
+    def states(self, runs: Runs) -> dict[int, JobState]:
+        """Read the states of the jobs in these ranges, those that exist."""
 
     def select(self, selection: Selection) -> list[int]:
         """Return the ids of all jobs of a selection, in order."""

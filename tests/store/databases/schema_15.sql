@@ -192,7 +192,7 @@ CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO "meta" VALUES('cluster','e05d4150ca24865a');
+INSERT INTO "meta" VALUES('cluster','101e442405879952');
 INSERT INTO "meta" VALUES('last_job','21');
 INSERT INTO "meta" VALUES('last_removal','1');
 INSERT INTO "meta" VALUES('paused','0');
@@ -241,7 +241,7 @@ INSERT INTO "specs" VALUES(5,NULL,'{"request":[["cpu",10000]]}');
 INSERT INTO "specs" VALUES(7,NULL,'{"output":"/tmp/{id}","request":[["cpu",10000],["ram",20000]]}');
 INSERT INTO "specs" VALUES(8,NULL,'{"request":[["cpu",10000]]}');
 INSERT INTO "specs" VALUES(9,1,'{"request":[["cpu",30000]],"base_env":1}');
-INSERT INTO "specs" VALUES(10,NULL,'{"request":[["cpu",10000]],"after":[[7,"any"]]}');
+INSERT INTO "specs" VALUES(10,NULL,'{"request":[["cpu",10000]],"after":[["any",7,7]]}');
 INSERT INTO "specs" VALUES(11,NULL,'{"request":[["cpu",10000]],"begin_at":2000000000000000}');
 INSERT INTO "specs" VALUES(12,NULL,'{"request":[["cpu",30000]],"at_most":2,"max_fails":1}');
 INSERT INTO "specs" VALUES(13,NULL,'{"request":[["vram",10000]],"worker":"learner","job_type":"fit.py"}');

@@ -9,7 +9,8 @@ from collections.abc import Container, Iterable
 from grass.api.routes.request_bodies import EnqueueBody
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError
-from grass.model.jobs.dependencies import NEEDS
+from grass.model.id_runs import runs
+from grass.model.jobs.dependencies import NEEDS, After
 from grass.queries.selection import select
 
 
@@ -48,7 +49,7 @@ class AfterSelectors:
             jobs = [
                 one for one in ids if one in unfinished and one not in self._besides
             ]
-            self._known[text] = [f"{job}:{need}" for job in jobs]
+            self._known[text] = [str(After(need, *run)) for run in runs(jobs)]
             if not jobs:
                 self.notes.append(f"--after {text}: no unfinished job matches")
         return self._known[text]

@@ -22,9 +22,10 @@ from grass.broker.core.jobs.reruns import first_read
 from grass.broker.core.state import State
 from grass.errors import NotFound, UsageError
 from grass.model import field_readers
+from grass.model.id_runs import merged_runs
 from grass.model.jobs import params
 from grass.model.jobs.arrays import MOST_MEMBERS, Array, read_array
-from grass.model.jobs.dependencies import After
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.spec import JobPatch, given, job_fields
 from grass.model.jobs.task_call import read_arguments
 from grass.model.resources import split_auto
@@ -95,7 +96,7 @@ def edit_call(body: EditBody, actor: str, jobs: list[int], last_job: int) -> Edi
         raise UsageError("nothing to change was given", "for example --priority 5")
     if body.first and patch.priority is not UNSET:
         raise UsageError("--first sets the priority itself", "leave out --priority")
-    return Edit(actor, jobs, patch, body.first, wanted=_named(patch))
+    return Edit(actor, jobs, patch, body.first, named=runs_of(patch.after or ()))
 
 
 def rerun_call(body: RerunBody, actor: str, jobs: list[int], last_job: int) -> Rerun:
@@ -118,12 +119,6 @@ def _patch_of(body: Struct, last_job: int) -> JobPatch:
     return replace(patch, words=words, shell=is_line or None)
 
 
-def _named(patch: JobPatch) -> list[int]:
-    """Return the jobs that a patch waits for, each once."""
-    after: tuple[After, ...] = patch.after or ()
-    return list(dict.fromkeys(one.job for one in after))
-
-
 class _EnqueueReader:
     """The reading of one request that adds jobs."""
 
@@ -134,7 +129,7 @@ class _EnqueueReader:
         self._defaults = _options(body.defaults)
         if body.defaults.name is not None:
             self._defaults["name"] = body.defaults.name
-        self._wanted: dict[int, None] = {}
+        self._named: list[tuple[int, int]] = []
         self._known: dict[str, JobPatch] = {}
         self._array = _array(body)
 
@@ -152,7 +147,7 @@ class _EnqueueReader:
             body.key,
             body.environment,
             _read_directory(body.directory),
-            wanted=list(self._wanted),
+            named=merged_runs(self._named),
         )
 
     def _numbered(self, number: int, common: JobPatch) -> NewJob:
@@ -217,7 +212,7 @@ class _EnqueueReader:
         if "request" not in fields:
             fields = {**self._default_request(fields["queue"]), **fields}
         patch = JobPatch(**fields)
-        self._wanted.update(dict.fromkeys(_named(patch)))
+        self._named += runs_of(patch.after or ())
         return patch
 
     def _check_usual_queue(self, jobs: list[NewJob]) -> None:

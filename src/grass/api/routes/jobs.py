@@ -132,7 +132,7 @@ async def plan(request: Request, body: EnqueueBody) -> Planned:
     """Say what an enqueue would add, or why it would be refused; add nothing."""
     await AfterSelectors(context_of(request).broker).resolve_all(body)
     call = _enqueue_call(request, body)
-    return await context_of(request).broker.call(PlanEnqueue(call, wanted=call.wanted))
+    return await context_of(request).broker.call(PlanEnqueue(call, named=call.named))
 
 
 def _enqueue_call(request: Request, body: EnqueueBody) -> Enqueue:

@@ -16,6 +16,8 @@ import msgspec
 
 from grass.link.messages import ToBroker
 from grass.model.access import Token
+from grass.model.id_runs import Runs
+from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.params import Params
 from grass.model.jobs.spec import JobPatch
 from grass.model.jobs.task_call import Arguments
@@ -81,19 +83,23 @@ class Found(msgspec.Struct):
 
     jobs: dict[int, JobDetails] = {}
     envs: dict[int, Env] = {}
+    states: dict[int, JobState] = {}
+    """Of jobs that others are to wait for, which may be many."""
 
 
 class Reading(Call[R_co], Generic[R_co], kw_only=True):
     """A call about jobs that may have ended."""
 
     wanted: list[int] = []
-    """The jobs to read, also those that others are to wait for."""
+    """The jobs to read."""
+    named: Runs = ()
+    """The jobs that others are to wait for, as ranges: their states are read."""
     found: Found | None = None
 
     @property
     def unread(self) -> bool:
         """Tell whether the jobs were not read yet."""
-        return bool(self.wanted) and self.found is None
+        return bool(self.wanted or self.named) and self.found is None
 
 
 class NewJob(msgspec.Struct, frozen=True):

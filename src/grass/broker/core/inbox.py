@@ -67,7 +67,7 @@ class Inbox:
         """Make a call with a reply the next one again."""
         self._asked += 1
         self._waiting.appendleft((call, reply))
-        if isinstance(call, Reading) and call.wanted:
+        if isinstance(call, Reading) and (call.wanted or call.named):
             call.found = None
             self._unread.appendleft(call)
 
@@ -88,7 +88,7 @@ class Inbox:
         for call, _ in self._waiting:
             if _is_unread(call):
                 break
-            if isinstance(call, Reading) and call.wanted:
+            if isinstance(call, Reading) and (call.wanted or call.named):
                 call.found = None
                 stale.append(call)
         self._unread.extendleft(reversed(stale))

@@ -176,11 +176,11 @@ class Rounds:
         No commit is under way here, so what is read stays true until it is applied.
         """
         for call in self._inbox.unread(MOST_READ):
-            call.found = yield Read(jobs_query(call.wanted))
+            call.found = yield Read(jobs_query(call, self.core.state))
             self._inbox.was_read()
         bulks = self.core.state.bulk.verbs
-        if bulks and bulks[0].wanted:
-            bulks[0].found = yield Read(jobs_query(bulks[0].wanted))
+        if bulks and bulks[0].is_unread:
+            bulks[0].found = yield Read(jobs_query(bulks[0], self.core.state))
 
     def _send_removals(self) -> Round:
         """Send removals of output to workers; they are committed already."""

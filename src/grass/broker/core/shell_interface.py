@@ -6,11 +6,15 @@ The daemon's shell has a disk, clocks and connections; the simulation's has none
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from grass.broker.core.calls import Found, FromWorker
+from grass.broker.core.calls import Found, FromWorker, Reading
+from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.broker.core.pools.pool_memory import PoolEffect
+from grass.broker.core.state import State
 from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
+from grass.model.id_runs import merged_runs, runs_without
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.job import Job
 from grass.model.worker import GpuNotice
 from grass.store.changes import Changes, env_origins
@@ -23,15 +27,23 @@ class Read(NamedTuple):
     query: Callable[[Store], Any]
 
 
-def jobs_query(wanted: list[int]) -> Callable[[Store], Found]:
-    """Make the query for jobs with all that is needed to run them again."""
+def jobs_query(
+    reading: Reading[Any] | BulkCall, state: State
+) -> Callable[[Store], Found]:
+    """Make the query for jobs with all that is needed to run them again.
+
+    Of the jobs that they wait for, and of those that are named, only states are read,
+    and none that memory has.
+    """
+    wanted, named = reading.wanted, runs_without(reading.named, state.jobs)
 
     def query(store: Store) -> Found:
         jobs = {one.job.id: one for one in store.details(wanted)}
-        others = {after.job for one in jobs.values() for after in one.spec.after}
-        jobs |= {one.job.id: one for one in store.details(sorted(others - jobs.keys()))}
-        envs = store.environments(env_origins(one.spec for one in jobs.values()))
-        return Found(jobs, {env.id: env for env in envs})
+        specs = {id(one.spec): one.spec for one in jobs.values()}
+        others = [run for spec in specs.values() for run in runs_of(spec.after)]
+        states = store.states(merged_runs([*named, *others]))
+        envs = store.environments(env_origins(specs.values()))
+        return Found(jobs, {env.id: env for env in envs}, states)
 
     return query
 

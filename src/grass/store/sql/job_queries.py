@@ -7,7 +7,11 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
+from grass.model.id_runs import Runs
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.range_index import RangeIndex
 from grass.model.selectors import Selection
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Order
@@ -70,6 +74,16 @@ def jobs_by_id(db: Connection, sql: Dialect, ids: list[int]) -> list[Job]:
     return list(rows.jobs_from(found))
 
 
+def states(db: Connection, sql: Dialect, runs: Runs) -> dict[int, JobState]:
+    """Return the states of the jobs in these ranges, those that exist."""
+    single = json.dumps([first for first, last in runs if first == last])
+    found = list(db.execute(sql["states_of"], (single,)))
+    for first, last in runs:
+        if first < last:
+            found += db.execute(sql["states_between"], (first, last))
+    return {job: JobState(state) for job, state in found}
+
+
 def select(db: Connection, sql: Dialect, selection: Selection) -> list[int]:
     """Return the ids of all jobs of a selection, in order."""
     ordered = job_filters.smallest_first(db, sql, selection)
@@ -83,15 +97,14 @@ def dependents(db: Connection, sql: Dialect, ids: list[int]) -> list[int]:
     by_spec: dict[int, list[int]] = {}
     for job, spec in db.execute(sql["cancelled_dependents"]):
         by_spec.setdefault(spec, []).append(job)
-    waiting: dict[int, list[int]] = {}
+    waiting = RangeIndex()
     wanted = json.dumps(list(by_spec))
     for number, body in db.execute(sql["read_specs"], (wanted,)):
-        for after in rows.spec_from(number, body).after:
-            waiting.setdefault(after.job, []).append(number)
+        waiting.add(runs_of(rows.spec_from(number, body).after), number)
     found: dict[int, None] = {}
     left = list(ids)
     while left:
-        for spec in waiting.pop(left.pop(), ()):
+        for spec in waiting.holders(left.pop()):
             more = by_spec.pop(spec, [])
             found.update(dict.fromkeys(more))
             left += more

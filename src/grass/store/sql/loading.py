@@ -6,11 +6,13 @@ read all columns of each would take most of a restart. So after some equal jobs,
 database is asked how far that goes, and of the others only id and index are read.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TypeVar
 
 from grass.model.access import Token
+from grass.model.id_runs import merged_runs, runs_without
+from grass.model.jobs.dependencies import runs_of
 from grass.model.jobs.job import Job, alike
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 from grass.model.jobs.spec import Spec
@@ -18,7 +20,7 @@ from grass.model.queue import Queue
 from grass.store.bodies import json_text
 from grass.store.changes import AnsweredCall, Env, env_origins
 from grass.store.interface import Snapshot
-from grass.store.sql import rows
+from grass.store.sql import job_queries, rows
 from grass.store.sql.dialect import Connection, Dialect
 
 T = TypeVar("T")
@@ -76,9 +78,7 @@ def snapshot(db: Connection, sql: Dialect, calls_since: int) -> Snapshot:
         profiles=_bodies(db, sql["load_profiles"], rows.profile_from),
         tokens=read_tokens(db, sql),
         home_worker=meta.get(HOME_WORKER, ""),
-        dependency_ends=_ends(
-            db, sql, {one.job for spec in specs.values() for one in spec.after}
-        ),
+        dependency_ends=_ends(db, sql, specs.values(), {job.id for job in jobs}),
     )
 
 
@@ -114,10 +114,12 @@ def read_envs(db: Connection, sql: Dialect, origins: Mapping[int, str]) -> list[
     return [sql.opened(Env(*row)._replace(origin=origins[row[0]])) for row in found]
 
 
-def _ends(db: Connection, sql: Dialect, jobs: set[int]) -> dict[int, JobState]:
-    """Read how those of these jobs ended that have."""
-    found = db.execute(sql["states_of"], (json_text(sorted(jobs)),))
-    states = {job: JobState(state) for job, state in found}
+def _ends(
+    db: Connection, sql: Dialect, specs: Iterable[Spec], unfinished: set[int]
+) -> dict[int, JobState]:
+    """Read how those of the jobs ended that others wait for."""
+    named = merged_runs(run for spec in specs for run in runs_of(spec.after))
+    states = job_queries.states(db, sql, runs_without(named, unfinished))
     return {job: state for job, state in states.items() if state in ENDED}
 
 

@@ -12,3 +12,20 @@ CREATE TABLE held_sums (
     attempts BIGINT NOT NULL,
     PRIMARY KEY (ended_in, began_in, owner, project, worker, allocation)
 );
+
+-- Dependencies are ranges of jobs, `[need, first, last]`; they were single jobs,
+-- `[job, need]`. Jobs that follow on each other become one range.
+UPDATE specs SET body = jsonb_set(body::jsonb, '{after}', (
+    SELECT jsonb_agg(jsonb_build_array(need, first, last) ORDER BY need COLLATE "C", first)
+    FROM (
+        SELECT need, MIN(job) AS first, MAX(job) AS last FROM (
+            SELECT job, need,
+                job - ROW_NUMBER() OVER (PARTITION BY need ORDER BY job) AS run
+            FROM (
+                SELECT DISTINCT (value->>0)::bigint AS job, value->>1 AS need
+                FROM jsonb_array_elements(body::jsonb->'after')
+            ) AS named
+        ) AS numbered
+        GROUP BY need, run
+    ) AS runs
+))::text WHERE jsonb_array_length(body::jsonb->'after') > 0;

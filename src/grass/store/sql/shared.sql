@@ -215,6 +215,9 @@ SELECT job_type, body FROM profiles ORDER BY job_type, model;
 -- name: states_of
 SELECT id, state FROM jobs WHERE id IN (SELECT CAST(value AS BIGINT) FROM @list);
 
+-- name: states_between
+SELECT id, state FROM jobs WHERE id BETWEEN ? AND ?;
+
 -- name: read_envs
 SELECT id, owner, body FROM envs WHERE id IN (SELECT CAST(value AS BIGINT) FROM @list);
 

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from grass.errors import TimedOut
 from grass.model.access import Token
+from grass.model.id_runs import Runs
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import Selection
@@ -91,6 +92,10 @@ class SqlReads(ABC):
     def outcomes(self, ids: list[int]) -> list[Job]:
         """Read these jobs, those that exist, without spec and attempts."""
         return self._read(lambda db: job_queries.jobs_by_id(db, self._sql, ids))
+
+    def states(self, runs: Runs) -> dict[int, JobState]:
+        """Read the states of the jobs in these ranges, those that exist."""
+        return self._read(lambda db: job_queries.states(db, self._sql, runs))
 
     def select(self, selection: Selection) -> list[int]:
         """Return the ids of all jobs of a selection, in order."""

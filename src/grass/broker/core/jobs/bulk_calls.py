@@ -15,12 +15,13 @@ committed hold, and the same call again does the rest.
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from grass.broker.core.calls import Done, Enqueued, Found
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
 from grass.errors import GrassError
+from grass.model.id_runs import Runs
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 
@@ -29,8 +30,15 @@ SLICE = 250
 LOOKED_AT = 10_000
 """How many jobs are looked at in one slice, where nothing is done to them."""
 
+
+class Named(NamedTuple):
+    """Jobs that others are to wait for, whose states a slice needs."""
+
+    runs: Runs
+
+
 Slices = Generator[list[int], Found | None, None]
-Work = Generator[list[int] | Enqueued, Found | None, Done | Enqueued]
+Work = Generator[list[int] | Named | Enqueued, Found | None, Done | Enqueued]
 Act = Callable[[int], None]
 
 
@@ -47,8 +55,15 @@ class BulkCall:
         """Whether it has done its slice of this round."""
         self.wanted: list[int] = []
         """Jobs to read before the next slice."""
+        self.named: Runs = ()
+        """Jobs whose states to read before the next slice."""
         self.found: Found | None = None
         """What was read."""
+
+    @property
+    def is_unread(self) -> bool:
+        """Return whether something is to be read before the next slice."""
+        return bool(self.wanted or self.named) and self.found is None
 
     def error_for(self, error: GrassError) -> GrassError:
         """Return an error that says that some slices may have been committed."""
@@ -59,7 +74,7 @@ class BulkCall:
 
     def advance(self) -> None:
         """Do one more slice; a refusal is the reply."""
-        found, self.found, self.wanted = self.found, None, []
+        found, self.found, self.wanted, self.named = self.found, None, [], ()
         try:
             step = self._work.send(found)
         except StopIteration as end:
@@ -69,6 +84,8 @@ class BulkCall:
         else:
             if isinstance(step, list):
                 self.wanted = step
+            elif isinstance(step, Named):
+                self.named = step.runs
             else:
                 self.reply = step
 
@@ -94,7 +111,7 @@ def begin(state: State, work: Work, found: Found | None = None) -> Done | BulkCa
     bulk = BulkCall(work)
     if not state.bulk.verbs:
         bulk.advance()
-        if bulk.wanted and found is not None:
+        if bulk.is_unread and found is not None:
             bulk.found = found
             bulk.advance()
     if isinstance(bulk.reply, GrassError):
@@ -112,7 +129,7 @@ def advance(lane: deque[AnyBulkCall]) -> None:
     first = lane[0]
     if first.is_new:
         first.is_new = False
-    elif not first.wanted or first.found is not None:
+    elif not first.is_unread:
         first.advance()
         if first.finished:
             lane.popleft()

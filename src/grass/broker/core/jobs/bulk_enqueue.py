@@ -96,8 +96,7 @@ def _work(state: State, arrival: Arrival) -> Work:
             yield arrival.enqueued
         _enter_slice(state, arrival.jobs[begin : begin + SLICE])
     for one in arrival.prepared.values():
-        named = [after.job for after in one.spec.after]
-        dependency_graph.forget(state, named, -arrival.first)
+        dependency_graph.forget(state, one.spec.after, -arrival.first)
     return arrival.enqueued
 
 

@@ -5,18 +5,17 @@ circles. Dependencies on jobs that ended earlier are resolved first: a job that 
 never start is cancelled, and neither edited nor run again.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from grass.broker.core.attempts import tracking
 from grass.broker.core.jobs import dependency_graph, eligibility
 from grass.broker.core.jobs.bulk_calls import Slices
+from grass.broker.core.jobs.dependency_graph import Waits
 from grass.broker.core.state import State
 from grass.errors import Refused
+from grass.model.id_runs import runs_without
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.lifecycle import JobState
-
-Waits = tuple[After, ...]
-"""The dependencies of a job; jobs that share them share the object."""
 
 _THIS_CALL = 0
 """The id under which a call remembers how jobs ended; no job has it."""
@@ -41,6 +40,7 @@ def catch_up(state: State) -> Slices:
 
 def check(
     state: State,
+    actor: str,
     waits: Mapping[int, Waits],
     ends: dict[int, JobState],
     together: Container[int],
@@ -50,9 +50,9 @@ def check(
     Jobs that run again `together` may wait for each other.
     """
     seen = set[int]()
+    dependency_graph.check_room(state, actor, _each_once(waits.values()))
     for after in _each_once(waits.values()):
-        others = tuple(each for each in after if each.job not in together)
-        dependency_graph.check(state, others, ends)
+        dependency_graph.check(state, _without(after, together), ends)
         _check_cycle(state, waits, after, seen)
 
 
@@ -75,8 +75,7 @@ class Remembered:
     def forget(self) -> None:
         """Drop them, once the edited jobs wait again."""
         for after in self._kept.values():
-            named = [each.job for each in after]
-            dependency_graph.forget(self._state, named, _THIS_CALL)
+            dependency_graph.forget(self._state, after, _THIS_CALL)
 
 
 def _check_cycle(
@@ -87,19 +86,19 @@ def _check_cycle(
     Shared dependencies are followed once, however many jobs share them: many jobs may
     wait in one long chain.
     """
-    path = {id(after): iter(after)}
+    path = {id(after): _jobs_of(after)}
     while path:
         here = next(reversed(path))
-        one = next(path[here], None)
-        if one is None:
+        job = next(path[here], None)
+        if job is None:
             del path[here]
             seen.add(here)
             continue
-        further = _waits_for(state, one.job, waits)
+        further = _waits_for(state, job, waits)
         if id(further) in path:
-            raise Refused(f"job {one.job} would wait for itself", "change --after")
+            raise Refused(f"job {job} would wait for itself", "change --after")
         if id(further) not in seen:
-            path[id(further)] = iter(further)
+            path[id(further)] = _jobs_of(further)
 
 
 def _waits_for(state: State, number: int, waits: Mapping[int, Waits]) -> Waits:
@@ -109,6 +108,19 @@ def _waits_for(state: State, number: int, waits: Mapping[int, Waits]) -> Waits:
     if job is None or job.met or job.state is JobState.RUNNING:
         return ()
     return state.specs[job.spec].after
+
+
+def _jobs_of(after: Waits) -> Iterator[int]:
+    return (job for one in after for job in one.jobs)
+
+
+def _without(after: Waits, together: Container[int]) -> Waits:
+    """Return the dependencies on other jobs than these."""
+    return tuple(
+        After(one.need, first, last)
+        for one in after
+        for first, last in runs_without([(one.first, one.last)], together)
+    )
 
 
 def _each_once(all_after: Iterable[Waits]) -> Iterable[Waits]:

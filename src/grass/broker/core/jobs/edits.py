@@ -167,7 +167,7 @@ def edit(state: State, call: Edit) -> Done | BulkCall:
 
 def _edit(state: State, call: Edit) -> Work:
     yield from dependency_edits.catch_up(state)
-    found = (yield call.wanted) if call.wanted else None
+    found = (yield bulk_calls.Named(call.named)) if call.named else None
     ends, waits = ends_of(found), dict[int, tuple[After, ...]]()
     change, kept = Change(state, call.patch), dependency_edits.Remembered(state)
     numbers = list(dict.fromkeys(call.jobs))
@@ -180,7 +180,7 @@ def _edit(state: State, call: Edit) -> Work:
     try:
         yield from bulk_calls.each(numbers, check)
         if call.patch.after is not UNSET:
-            dependency_edits.check(state, waits, ends, {})
+            dependency_edits.check(state, call.actor, waits, ends, {})
         if call.first:
             change.priorities = yield from _first(state, numbers, call.patch)
         elif call.before is not None:

@@ -69,6 +69,8 @@ def checked_call(
         raise UsageError("no jobs were given", "give a command, or lines with --from")
     ends = ends_of(call.found)
     prepared = _prepared(state, call, ends)
+    afters = (one.spec.after for one in prepared.values())
+    dependency_graph.check_room(state, call.actor, afters)
     _check_commands(call, prepared)
     if call.base_env is not None:
         check_size((), tuple(call.base_env.items()))
@@ -179,8 +181,10 @@ def _is_of_brokers(state: State, *actors: str) -> bool:
 
 def ends_of(found: Found | None) -> dict[int, JobState]:
     """Return the states of jobs as the store had them."""
-    jobs = found.jobs if found is not None else {}
-    return {number: details.job.state for number, details in jobs.items()}
+    if found is None:
+        return {}
+    read = {number: details.job.state for number, details in found.jobs.items()}
+    return found.states | read
 
 
 def _prepared(

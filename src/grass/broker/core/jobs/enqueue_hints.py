@@ -30,9 +30,9 @@ def _of_dependencies(prepared: Prepared) -> Iterator[str]:
     if prepared.unmet is not None:
         one, end = prepared.unmet
         yield (
-            f"job {one.job} {HAS_ENDED[end]} already, so what waits for it to"
+            f"job {one.first} {HAS_ENDED[end]} already, so what waits for it to"
             f" {VERBS[one.need]} is cancelled"
-            f" (`grass rerun {one.job} --with-dependents` brings it back)"
+            f" (`grass rerun {one.first} --with-dependents` brings it back)"
         )
 
 

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from grass.model.jobs.lifecycle import JobState
+from grass.model.range_index import RangeIndex
 from grass.store.changes import AnsweredCall, Changes
 
 if TYPE_CHECKING:
@@ -29,8 +30,12 @@ CALLS_AT_HAND_US = 300 * 1_000_000
 class DependencyGroup(msgspec.Struct):
     """Jobs of one spec, which have the same dependencies."""
 
+    owner: str
+    """Whose limit counts its entries: the owner of its first job."""
+    entries: int
+    """How many it has in the index."""
     open: int = 0
-    """How many of the dependencies are not met yet."""
+    """How many dependencies are not met: one for each job and need."""
     unmeetable: str | None = None
     """Why the dependencies can never be met any more."""
     members: dict[int, None] = {}
@@ -41,12 +46,12 @@ class Dependencies(msgspec.Struct):
 
     ends: dict[int, JobState]
     """How jobs ended that are still named as a dependency."""
-    dependents: dict[int, dict[int, None]] = {}
+    dependents: RangeIndex = msgspec.field(default_factory=RangeIndex)
     """By job: specs of groups, minus the first jobs of arrivals, or 0 for a call."""
+    entries: Counter[str] = msgspec.field(default_factory=Counter)
+    """How many entries the groups of each owner have in the index."""
     groups: dict[int, DependencyGroup] = {}
     """Jobs that wait, or are held, by their spec."""
-    needs: dict[int, dict[int, tuple[str, ...]]] = {}
-    """The dependencies of each spec, computed once."""
     unchecked: deque[list[int]] = msgspec.field(default_factory=deque)
     """Jobs whose dependencies are all met, or cannot be, and not acted upon yet."""
 

@@ -101,7 +101,9 @@ class _Again:
             first = f"`grass cancel {jobs[0]}` first"
             hint = "run its program again" if self._guests else first
             raise Refused(self.done.warnings[0], hint)
-        dependency_edits.check(self._state, self._together, self._ends, self._together)
+        dependency_edits.check(
+            self._state, self._call.actor, self._together, self._ends, self._together
+        )
 
     def revive(self, part: Sequence[int], found: Found) -> None:
         """Load jobs into memory again, but not those that cannot any more."""
