@@ -98,7 +98,7 @@ def test_texts_are_read_as_the_spec_has_them() -> None:
         "request": (("gpu", 5000),),
         "max_output": 1024,
         "begin_at": 1_000_000,
-        "after": ((9, "any"), (3, "succeeded"), (4, "succeeded")),
+        "after": (("any", 9, 9), ("succeeded", 3, 4)),
         "labels": ("a", "b"),
         "env": (("A", "1"),),
         "retry_on": ("1", "signal"),
