@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from grass.cli.commands.events import line
-from grass.cli.printing.prefixed_output import JsonLines, Prefixed, prefix
+from grass.cli.printing.prefixed_output import JsonLines, Prefixed, Unchanged, prefix
 from grass.cli.printing.waits.progress import UNREACHABLE, tally, tally_of_all
 
 LOCK = threading.Lock()
@@ -15,7 +15,10 @@ LOCK = threading.Lock()
 def test_lines_are_written_whole_whatever_the_pieces(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    one, other = Prefixed(b"7 | ", LOCK), Prefixed(b"8 | ", LOCK)
+    one, other = (
+        Prefixed(b"7 | ", LOCK, Unchanged()),
+        Prefixed(b"8 | ", LOCK, Unchanged()),
+    )
     one.write(b"he")
     other.write(b"a\nb\nc")
     one.write(b"llo\n\xff")
@@ -28,7 +31,7 @@ def test_lines_are_written_whole_whatever_the_pieces(
 def test_a_line_that_never_ends_is_not_kept_for_ever(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    writer = Prefixed(b"7 | ", LOCK)
+    writer = Prefixed(b"7 | ", LOCK, Unchanged())
     writer.write(b"x" * 70_000)
     assert capfdbinary.readouterr().out == b"7 | " + b"x" * 70_000 + b"\n"
 
@@ -36,7 +39,7 @@ def test_a_line_that_never_ends_is_not_kept_for_ever(
 def test_a_program_that_draws_over_its_line_leaves_the_prefix(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    writer = Prefixed(b"7 | ", LOCK)
+    writer = Prefixed(b"7 | ", LOCK, Unchanged())
     writer.write(b"10%\r20%\rdone\r\n")
     assert capfdbinary.readouterr().out == b"7 | 10%\r7 | 20%\r7 | done\n"
 

@@ -100,6 +100,31 @@ def terminal() -> Iterator[tuple[int, int]]:
     os.close(theirs)
 
 
+def test_a_job_gives_a_terminal_no_orders(
+    shared: GrassHome, terminal: tuple[int, int]
+) -> None:
+    orders = r"printf 'a\033]52;c;cm0=\007\033[2J\033[32mb\033[0m\n'"
+    ours, theirs = terminal
+    job = shared.enqueue("--", orders)
+    shared.wait(job)
+    for words in (["logs", str(job)], ["run", "--quiet", "--", orders]):
+        subprocess.run(
+            [*GRASS, *words], stdout=theirs, env=shared.environment, check=True
+        )
+        assert os.read(ours, 65536) == b"a\x1b[32mb\x1b[0m\r\n"
+    written = b"a\x1b]52;c;cm0=\x07\x1b[2J\x1b[32mb\x1b[0m\n"
+    raw = [*GRASS, "logs", "--raw", str(job)]
+    subprocess.run(raw, stdout=theirs, env=shared.environment, check=True)
+    assert os.read(ours, 65536) == written.replace(b"\n", b"\r\n")
+    piped = subprocess.run(
+        [*GRASS, "logs", str(job)],
+        env=shared.environment,
+        check=True,
+        capture_output=True,
+    )
+    assert piped.stdout == written
+
+
 def test_tables_fit_a_terminal_of_80_columns(
     shared: GrassHome, terminal: tuple[int, int]
 ) -> None:

@@ -13,7 +13,13 @@ from grass.cli.parsing.options import (
     names_one,
     read,
 )
-from grass.cli.printing.prefixed_output import JsonLines, Plain, Prefixed, prefix
+from grass.cli.printing.prefixed_output import (
+    JsonLines,
+    Plain,
+    Prefixed,
+    for_stdout,
+    prefix,
+)
 from grass.cli.printing.streams import counted, warn
 from grass.client.client import Client
 from grass.client.connection import Broken
@@ -36,6 +42,7 @@ OPTIONS = (
     Option("--grep", "PATTERN", "only lines that match, each after its number"),
     Option("--attempt", "N", "another attempt than the last"),
     Option("--stderr", about="the file given with `enqueue --stderr`"),
+    Option("--raw", about="pass every byte to a terminal, not only text and colours"),
     BROKER,
     Option("--json", about="print JSON objects, each with a piece of text"),
 )
@@ -75,7 +82,8 @@ def _one(client: Client, values: Values, selector: str) -> int:
     # `last` may be another job after a restart of the daemon; an id never is.
     known = client.job(selector) if follow or as_json else {"id": selector}
     job = known["id"]
-    writer = JsonLines(int(job), allocate_lock()) if as_json else Plain()
+    shown = for_stdout(raw=values.has("raw"))
+    writer = JsonLines(int(job), allocate_lock()) if as_json else Plain(shown)
     try:
         if follow:
             _follow(client, values, known, writer)
@@ -183,7 +191,11 @@ def _writers(values: Values, jobs: list[int]) -> dict[int, OutputWriter]:
         return {job: JsonLines(job, lock) for job in jobs}
     width, coloured = len(str(max(jobs))), this_screen().colours
     return {
-        job: Prefixed(prefix(job, width, place=place if coloured else None), lock)
+        job: Prefixed(
+            prefix(job, width, place=place if coloured else None),
+            lock,
+            for_stdout(raw=values.has("raw")),
+        )
         for place, job in enumerate(jobs)
     }
 
@@ -253,9 +265,10 @@ def _judged(error: BaseException | None) -> int:
 COMMAND = Command(
     usage="[OPTIONS] SELECTOR...",
     about=(
-        "Print what jobs wrote to stdout and stderr: of one job byte for byte, of "
-        "several with the job's id before each line. With -f a job that has not "
-        "started is waited for; stderr tells why, and at the end how it ended."
+        "Print what jobs wrote to stdout and stderr; of several jobs with the job's id "
+        "before each line. A terminal gets text, colours, tabs and carriage returns, a "
+        "pipe or a file every byte. With -f a job that has not started is waited for; "
+        "stderr has the reason, and at the end how it ended."
     ),
     options=OPTIONS,
     examples=(

@@ -21,6 +21,7 @@ from grass.cli.parsing import job_options
 from grass.cli.parsing.enqueue_line import EnqueueLine
 from grass.cli.parsing.job_options import NO_DIRECTIVES, QUIET
 from grass.cli.parsing.options import BROKER, Command, Option
+from grass.cli.printing.prefixed_output import Unchanged, for_stdout
 from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ended
 from grass.client.client import Client
@@ -94,7 +95,8 @@ def _run_job(client: Client, line: EnqueueLine, interrupts: Interrupts) -> Docum
     interrupts.take(client, reply["first"])
     given.begin(client, reply["first"], interrupts)
     try:
-        return _follow(client, reply["first"], talk)
+        shown = for_stdout(raw=line.values.has("pty"))
+        return _follow(client, reply["first"], talk, shown)
     except Detached:
         given.abandon()
         raise
@@ -183,12 +185,14 @@ class Notices:
         return True
 
 
-def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
+def _follow(
+    client: Client, id: int, talk: Callable[[str], None], shown: Unchanged
+) -> Document:
     """Copy the output of one attempt after the other; return the job at its end."""
     number = 1
     while True:
         with Notices(client, id, talk):
-            copied = _copy(client, id, number, talk)
+            copied = _copy(client, id, number, talk, shown)
         job = client.job(id)
         over = job["state"] in ENDED_STATES
         last = job["attempts"][-1]["number"] if job["attempts"] else 0
@@ -201,15 +205,23 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
             number += 1
 
 
-def _copy(client: Client, id: int, attempt: int, talk: Callable[[str], None]) -> bool:
+def _copy(
+    client: Client,
+    id: int,
+    attempt: int,
+    talk: Callable[[str], None],
+    shown: Unchanged,
+) -> bool:
     """Copy what an attempt writes until it has ended; tell whether it has output."""
     try:
         following = client.output(
             id, follow=True, attempt=attempt, on_away=lambda job: talk(away(job))
         )
         for piece in following:
-            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.write(shown.feed(piece))
             sys.stdout.buffer.flush()
+        sys.stdout.buffer.write(shown.end())
+        sys.stdout.buffer.flush()
     except (NotFound, UsageError):
         return False
     except Unreachable as error:

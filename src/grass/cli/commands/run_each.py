@@ -17,7 +17,7 @@ from grass.cli.commands.enqueue import give_hint
 from grass.cli.commands.interrupts import DETACHED
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.options import read
-from grass.cli.printing.prefixed_output import Prefixed, prefix
+from grass.cli.printing.prefixed_output import Prefixed, for_stdout, prefix
 from grass.cli.printing.streams import warn
 from grass.cli.printing.table import this_screen
 from grass.cli.printing.wording import ended
@@ -116,7 +116,11 @@ class _Followed:
         width, lock = len(str(jobs[-1])), allocate_lock()
         coloured = this_screen().colours
         self._writers = {
-            job: Prefixed(prefix(job, width, place=place if coloured else None), lock)
+            job: Prefixed(
+                prefix(job, width, place=place if coloured else None),
+                lock,
+                for_stdout(raw=False),
+            )
             for place, job in enumerate(jobs)
         }
 

@@ -1,7 +1,7 @@
 """The output of several jobs at once: every line after its job's id, `7 | text`.
 
 Lines of several threads are written whole. A line without an end is buffered until the
-end comes, or until it is too long. Bytes are written as they are.
+end comes, or until it is too long. What a terminal gets is in `terminal_text`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,30 @@ _COLOURS = ("36", "33", "32", "35", "34", "31")
 _STDOUT = 1
 
 
+class Unchanged:
+    """Passes every byte."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the piece as it is."""
+        return piece
+
+    def end(self) -> bytes:
+        """Return what was kept back: nothing."""
+        return b""
+
+
 class Prefixed:
     """Writes the pieces of one job's output as lines with a prefix."""
 
-    def __init__(self, prefix: bytes, lock: LockType) -> None:
+    def __init__(self, prefix: bytes, lock: LockType, shown: Unchanged) -> None:
         self._prefix = prefix
         self._lock = lock
+        self._shown = shown
         self._kept = b""
 
     def write(self, piece: bytes) -> None:
         """Write the lines that are complete with this piece."""
-        *lines, self._kept = (self._kept + piece).split(b"\n")
+        *lines, self._kept = (self._kept + self._shown.feed(piece)).split(b"\n")
         if len(self._kept) > _LONGEST_LINE:
             lines.append(self._kept)
             self._kept = b""
@@ -38,6 +51,7 @@ class Prefixed:
 
     def end(self) -> None:
         """Write what is left."""
+        self._kept += self._shown.end()
         if self._kept:
             self._write([self._kept])
             self._kept = b""
@@ -77,14 +91,27 @@ class JsonLines:
 
 
 class Plain:
-    """Writes everything byte for byte."""
+    """Writes the output of one job, without a prefix."""
+
+    def __init__(self, shown: Unchanged) -> None:
+        self._shown = shown
 
     def write(self, piece: bytes) -> None:
         """Write one piece."""
-        _write_all(piece)
+        _write_all(self._shown.feed(piece))
 
     def end(self) -> None:
-        """Do nothing: no byte is buffered."""
+        """Write what is left."""
+        _write_all(self._shown.end())
+
+
+def for_stdout(*, raw: bool) -> Unchanged:
+    """Return what output of a job passes through on its way to stdout."""
+    if raw or not os.isatty(_STDOUT):
+        return Unchanged()
+    from grass.cli.printing.terminal_text import TerminalText
+
+    return TerminalText()
 
 
 def prefix(job: int, width: int, *, place: int | None) -> bytes:
