@@ -16,6 +16,7 @@ from grass.link.messages import (
     Recall,
     Report,
     Returned,
+    Search,
     Start,
     Started,
     Stop,
@@ -129,6 +130,21 @@ def test_a_running_attempt_that_the_worker_no_longer_knows_is_lost(
     assert found.job.exit_code is None
     assert found.attempts[0].state is AttemptState.LOST
     assert not broker.started_jobs()
+
+
+def test_a_running_attempt_that_a_worker_has_no_record_of_is_searched_for(
+    broker: Brokerage, running: int
+) -> None:
+    name = broker.name(running)
+    for _ in range(2):
+        broker.restart()
+        broker.hello(searches=True)
+        (search,) = broker.said(Search)
+        assert (search.attempt, search.grace_s) == (name, 15.0)
+        assert search.allocation == {"cpu": {"0": WHOLE}}
+        assert broker.job_state(running) is JobState.RUNNING
+    broker.hear(Exited(name, broker.now_us, lost=True, reason="nothing is left of it"))
+    assert broker.job_state(running) is JobState.LOST
 
 
 @pytest.mark.parametrize("started", [True, False])

@@ -12,7 +12,7 @@ from grass.client.connection import open_connection
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.patience import until
-from tests.support.processes import alive, await_end, await_stopped
+from tests.support.processes import alive, await_end, await_stopped, kill
 
 pytestmark = [pytest.mark.daemon, pytest.mark.sqlite]
 
@@ -190,3 +190,120 @@ def test_a_keeper_puts_its_socket_back_while_no_daemon_runs(
     home.ok("start")
     gate.tell()
     assert home.wait(id)["exit_code"] == 4
+
+
+def test_a_job_whose_keeper_and_records_are_gone_is_found_and_not_run_twice(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    job = home.enqueue(
+        "--retry-lost", "1", "--", f"echo $$ > {news}; read x < {gate}; exit 4"
+    )
+    pid = home.await_start(job, news)
+    keeper = home.keeper_pid()
+    assert keeper is not None
+    os.kill(keeper, signal.SIGSTOP)
+    shutil.rmtree(home.folder / "keeper")
+    home.kill_daemon()
+    kill(keeper)
+    home.ok("start")
+    until(lambda: home.client.job(job), "it is not running", lambda one: one["pid"])
+    assert [one["number"] for one in home.client.job(job)["attempts"]] == [1]
+    assert (home.state(job), alive(pid)) == ("running", True)
+    gate.tell()
+    await_end(pid)
+    # Only then: its exit code is lost with its keeper, and it may run again.
+    second = home.await_start(job, news)
+    assert second != pid
+    gate.tell()
+    assert home.wait(job)["exit_code"] == 4
+    assert len(home.client.job(job)["attempts"]) == 2
+
+
+def test_a_job_that_is_found_again_can_be_cancelled(
+    home: GrassHome, news: Fifo
+) -> None:
+    job = home.enqueue("--", f"echo $$ > {news}; exec sleep 600")
+    pid = home.await_start(job, news)
+    keeper = home.keeper_pid()
+    assert keeper is not None
+    os.kill(keeper, signal.SIGSTOP)
+    shutil.rmtree(home.folder / "keeper")
+    home.kill_daemon()
+    kill(keeper)
+    home.ok("start")
+    until(lambda: home.client.job(job)["pid"], "it was not found", lambda at: at == pid)
+    home.ok("cancel", "--yes", str(job))
+    await_end(pid)
+    assert home.wait(job)["state"] == "cancelled"
+
+
+def test_a_job_of_which_nothing_is_found_is_lost(
+    home: GrassHome, news: Fifo, gate: Fifo
+) -> None:
+    job = home.enqueue("--", f"echo $$ > {news}; read x < {gate}")
+    pid = home.await_start(job, news)
+    keeper = home.keeper_pid()
+    assert keeper is not None
+    os.kill(keeper, signal.SIGSTOP)
+    shutil.rmtree(home.folder / "keeper")
+    home.kill_daemon()
+    kill(keeper)
+    kill(pid)
+    home.ok("start")
+    assert home.wait(job)["state"] == "lost"
+
+
+def test_a_keeper_puts_its_folder_back_and_exit_codes_arrive(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    job = home.enqueue(
+        "--retry-lost", "1", "--", f"echo $$ > {news}; read x < {gate}; exit 4"
+    )
+    pid = home.await_start(job, news)
+    keeper, folder = home.keeper_pid(), home.folder / "keeper"
+    instance = (folder / "instance").read_text().split()[0]
+    for _ in range(2):
+        shutil.rmtree(folder)
+        until((folder / "keeper.sock").exists, "the folder did not come back")
+    assert (home.keeper_pid(), alive(pid)) == (keeper, True)
+    assert (folder / "instance").read_text().split()[0] == instance
+    home.replace_daemon()
+    gate.tell()
+    assert home.wait(job)["exit_code"] == 4
+    assert len(home.client.job(job)["attempts"]) == 1
+    assert home.keeper_pid() == keeper
+
+
+def test_a_folder_that_is_deleted_while_the_daemon_dies_costs_no_second_attempt(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    job = home.enqueue(
+        "--retry-lost", "1", "--", f"echo $$ > {news}; read x < {gate}; exit 4"
+    )
+    pid = home.await_start(job, news)
+    shutil.rmtree(home.folder / "keeper")
+    home.replace_daemon()
+    until(lambda: home.client.job(job)["pid"], "it was not found", lambda at: at == pid)
+    assert [one["number"] for one in home.client.job(job)["attempts"]] == [1]
+    gate.tell()
+    await_end(pid)
+
+
+def test_a_keeper_that_nobody_can_reach_ends_its_jobs_and_itself_on_sigterm(
+    home: GrassHome, news: Fifo
+) -> None:
+    job = home.enqueue(
+        "--", f"trap 'exit 7' TERM; echo $$ > {news}; while :; do sleep 0.05; done"
+    )
+    pid = home.await_start(job, news)
+    keeper, daemon = home.keeper_pid(), home.daemon_pid()
+    assert keeper is not None
+    assert daemon is not None
+    os.kill(keeper, signal.SIGTERM)
+    assert alive(keeper)
+    shutil.rmtree(home.folder)
+    await_end(daemon)
+    assert alive(pid)
+    os.kill(keeper, signal.SIGTERM)
+    await_end(keeper)
+    assert not alive(pid)

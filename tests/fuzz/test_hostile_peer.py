@@ -218,6 +218,7 @@ def messages() -> st.SearchStrategy[Any]:
         enforces=st.lists(mostly("mps", text), max_size=3),
         shrinks=st.booleans(),
         runs_tasks=st.booleans(),
+        searches=st.booleans(),
         time_left_s=st.one_of(st.none(), seconds),
     )
     others = st.one_of(

@@ -183,11 +183,13 @@ def test_keeper_asked_to_leave_waits_for_its_jobs(tmp_path: Path) -> None:
 
 
 def test_keeper_leaves_when_its_home_is_removed(tmp_path: Path) -> None:
-    start_keeper(str(tmp_path))
-    daemon = Daemon(tmp_path)
+    folder = tmp_path / "home" / "keeper"
+    folder.mkdir(parents=True)
+    start_keeper(str(folder))
+    daemon = Daemon(folder)
     gone = os.pidfd_open(daemon.keeper)
     daemon.run("a", "true")
-    shutil.rmtree(tmp_path)
+    shutil.rmtree(folder.parent)
     daemon.close()
     assert wait_readable(gone)
     os.close(gone)

@@ -191,11 +191,11 @@ class Brokerage:
         running: list[Report] | None = None,
         exited: list[Exited] | None = None,
         boot: str = BOOT,
+        **said: Any,
     ) -> None:
         """Have the worker connect and report these attempts."""
-        hello = Hello(
-            WORKER, "desk", boot, units(self.found), running or [], exited or []
-        )
+        found = units(self.found)
+        hello = Hello(WORKER, "desk", boot, found, running or [], exited or [], **said)
         self.hear(hello)
 
     def join(self, worker: str, units_found: str = "{cpu:2}", **said: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from grass.keeper.json_text import to_json
 from grass.keeper.protocol import (
+    AdoptVerb,
     Entry,
     ExitEntry,
     HelloEntry,
@@ -70,6 +71,7 @@ def _usage_object(used: Usage | None) -> _Object | None:
 
 _PARTS: dict[type, tuple[tuple[str, Callable[[Any], Any]], ...]] = {
     StartVerb: (("meta", _part_object), ("task", _part_object)),
+    AdoptVerb: (("meta", _part_object),),
     ExitEntry: (("rusage", _usage_object),),
     StateEntry: (("rusage", _usage_object), ("meta", _part_object)),
     HelloEntry: (("attempts", lambda states: [_document(one) for one in states]),),

@@ -14,13 +14,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 # Parts of the protocol, in a module of their own.
+from grass.keeper.start_parts import AdoptVerb as AdoptVerb  # noqa: PLC0414
 from grass.keeper.start_parts import Notes as Notes  # noqa: PLC0414
+from grass.keeper.start_parts import Seconds as Seconds  # noqa: PLC0414
 from grass.keeper.start_parts import TaskRun as TaskRun  # noqa: PLC0414
 
-VERSION = 5
+VERSION = 6
 """Grows with the verbs: from 2 on it knows `lease`, from 3 on guests, from 4 tasks.
 
-From 5 on it reads starts that are like the one before: see `alike_starts`.
+From 5 on it reads starts that are like the one before: see `alike_starts`. From 6 on it
+knows `adopt`.
 """
 
 MARKER = "GRASS_ATTEMPT_ID"
@@ -39,8 +42,6 @@ Command = list[str]
 """Empty only for a guest."""
 Mode = int
 """Permission bits; others are masked out."""
-Seconds = float
-"""A number from 0 on, neither infinite nor NaN."""
 SignalNumber = int
 """From 1 to 64."""
 
@@ -160,6 +161,7 @@ Verb = (
     | ContinueVerb
     | GiveBackVerb
     | RecallVerb
+    | AdoptVerb
     | ForgetVerb
     | LeaseVerb
     | HelloVerb

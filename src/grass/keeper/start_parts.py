@@ -1,8 +1,11 @@
-"""What comes along with a start: the worker's own notes, and the task of a runner."""
+"""Parts of the protocol: a worker's notes, a runner's task, a search for a process."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+Seconds = float
+"""A number from 0 on, neither infinite nor NaN."""
 
 
 class Notes(NamedTuple):
@@ -53,3 +56,18 @@ class TaskRun(NamedTuple):
     """In bytes: a result up to this size goes with the exit, not into a file."""
     units: dict[str, dict[str, int]] = {}  # noqa: RUF012 -- never changed
     """What the attempt holds, which its function may ask."""
+
+
+class AdoptVerb(NamedTuple):
+    """Find the processes of an attempt of which there is no record, by their marker.
+
+    Answered by `started`, or by `exited` with `lost` if there are none.
+    """
+
+    id: str
+    output: str
+    stderr: str | None = None
+    grace: Seconds = 15.0
+    time_limit: Seconds | None = None
+    """What is left of it."""
+    meta: object = None

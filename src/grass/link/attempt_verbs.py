@@ -18,6 +18,26 @@ class Stop(Message, tag="stop", omit_defaults=False):
     reason: str = "cancelled"
 
 
+class Search(Message, tag="search", omit_defaults=False):
+    """Look for the processes of this running attempt, which the hello did not have.
+
+    Answered as any attempt is: by `Started` if there are some, otherwise by `Exited`.
+    Sent only to a worker whose `Hello` has `searches`.
+    """
+
+    attempt: str
+    allocation: Allocation
+    placed_at: int = 0
+    ran_s: float = 0.0
+    """How long it has run, as far as the broker knows."""
+    grace_s: float = 15.0
+    time_limit_s: float | None = None
+    output: str | None = None
+    stderr: str | None = None
+    usage: str | None = None
+    title: str = ""
+
+
 class Suspend(Message, tag="suspend"):
     """Suspend every process of this attempt."""
 
@@ -66,3 +86,7 @@ class Recall(Message, tag="recall"):
     attempts: list[str]
     placed_at: list[int] = msgspec.field(default_factory=list)
     """When each was placed; empty: unknown."""
+
+
+PassedOn = Stop | Suspend | Continue | Signal | GiveBack
+"""What a worker passes on to its keeper."""

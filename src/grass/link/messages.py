@@ -24,6 +24,7 @@ from grass.link.attempt_verbs import (
     GiveBack,
     NoteProfile,
     Recall,
+    Search,
     Shrink,
     Signal,
     Stop,
@@ -85,6 +86,7 @@ __all__ = [
     "Report",
     "Resync",
     "Returned",
+    "Search",
     "Shrink",
     "Signal",
     "Start",
@@ -214,6 +216,8 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """Whether it runs a `Start` with a `task`, and fetches blobs."""
     time_left_s: float | None = None
     """How long an engine lets it run; None: it was started by no engine."""
+    searches: bool = False
+    """Whether it understands `Search`."""
 
 
 class Returned(Message, tag="returned"):
@@ -361,6 +365,7 @@ ToWorker = (
     | Shrink
     | NoteProfile
     | Recall
+    | Search
     | Forget
     | Resync
     | ReadOutput

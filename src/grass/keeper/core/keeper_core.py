@@ -23,7 +23,7 @@ from grass.keeper.core.running import SIGTERM, RunningAttempts
 from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
 from grass.keeper.core.starts import Starts
 from grass.keeper.core.takeover import Takeover
-from grass.keeper.exit_reasons import CUT_OFF, GUEST_GAVE_UP
+from grass.keeper.exit_reasons import CUT_OFF, GUEST_GAVE_UP, ORPHANED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FIRST_DAEMON_S = 30.0
 SYNC_S = 0.5
 """How long an exit waits for others before it is synced, if it is not forgotten."""
+FOLDER_PAUSE_S = 0.2
+"""How long after its loss the keeper's folder is put back."""
 SOCKET_CHECK_S = 2.0
 """How often to check the socket's file while no daemon is connected."""
 
@@ -62,6 +64,8 @@ class KeeperCore:
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
+        self._terminating = False
+        """Whether a SIGTERM is to be acted on, if the keeper is out of reach."""
         self._handlers = self._event_handlers()
         self._verbs = self._verb_handlers()
         self._due: dict[str, Callable[[KeeperAttempt, float], None]] = {
@@ -74,6 +78,13 @@ class KeeperCore:
             "suspend": self._running.suspend_again,
             "write": self._exits.write,
         }
+        self._moments: dict[str, Callable[[float], None]] = {
+            "young": self._running.young_are_due,
+            "enclose": self._running.enclosing_is_due,
+            "runners": self.runners.idle_are_due,
+            "sync": self._sync,
+            "folder": self._check_socket,
+        }
 
     def _event_handlers(self) -> dict[type, Callable[[Any, float], None]]:
         return {
@@ -81,6 +92,8 @@ class KeeperCore:
             events.Closed: self._closed,
             events.VerbReceived: self._verb_received,
             events.SocketMissing: self._socket_is_missing,
+            events.FolderLost: self._folder_lost,
+            events.Terminated: self._terminated,
             events.Restored: self._restored,
             events.Synced: self._synced,
             events.TimerTick: self._tick,
@@ -108,6 +121,7 @@ class KeeperCore:
             protocol.HelloVerb: self._hello,
             protocol.StartVerb: self._start,
             protocol.RecallVerb: self._recall,
+            protocol.AdoptVerb: self._adopt,
             protocol.StopVerb: self._stop,
             protocol.SignalVerb: self._signal,
             protocol.SuspendVerb: self._suspend,
@@ -181,6 +195,13 @@ class KeeperCore:
         for id in verb.ids:
             if self.starts.recall(id):
                 self._state.want(effects.Tell(protocol.RecalledEntry(id)))
+
+    def _adopt(self, verb: protocol.AdoptVerb, connection: int, now: float) -> None:
+        known = self.attempts.get(verb.id)
+        if known is not None:
+            self._answer_with_state(connection, known)
+        else:
+            self._takeover.search(verb)
 
     def _stop(self, verb: protocol.StopVerb, connection: int, now: float) -> None:
         attempt = self._attempt_or_error(connection, verb.id)
@@ -288,16 +309,10 @@ class KeeperCore:
             if purpose in self._due:
                 if (attempt := self.attempts.get(id)) is not None:
                     self._due[purpose](attempt, now)
-            elif purpose == "young":
-                self._running.young_are_due(now)
-            elif purpose == "enclose":
-                self._running.enclosing_is_due(now)
-            elif purpose == "runners":
-                self.runners.idle_are_due(now)
+            elif purpose in self._moments:
+                self._moments[purpose](now)
             elif purpose == "first daemon":
                 self._may_leave = True
-            elif purpose == "sync":
-                self._sync()
             elif purpose == "try again" and not self.starts.any_due:
                 self.start_failures.probe()
 
@@ -336,7 +351,7 @@ class KeeperCore:
         if ("sync", "") not in self.timers:
             self.timers.set("sync", "", now + SYNC_S)
 
-    def _sync(self) -> None:
+    def _sync(self, now: float) -> None:
         # Most exits are forgotten by now: the broker has committed them.
         if self._exits.unsynced.begin():
             self._state.want(effects.Sync())
@@ -346,6 +361,28 @@ class KeeperCore:
 
     def _socket_is_missing(self, event: events.SocketMissing, now: float) -> None:
         self._socket_missing = True
+        if self._terminating and event.replaced:
+            # The other keeper has found the jobs, and they go on.
+            self._state.want(effects.Exit())
+        elif self._terminating:
+            for attempt in list(self.attempts.values()):
+                if attempt.state not in ("ended", "exited"):
+                    kill_at = now + attempt.spawning.grace
+                    self._end(attempt, StopPlan(kill_at, SIGTERM, ORPHANED), now)
+        self._terminating = False
+
+    def _folder_lost(self, event: events.FolderLost, now: float) -> None:
+        """Put the folder back soon: it may be that all of the home is being deleted."""
+        self.timers.set("folder", "", now + FOLDER_PAUSE_S)
+
+    def _terminated(self, event: events.Terminated, now: float) -> None:
+        """End the jobs if no daemon can reach this keeper; a logout means nothing."""
+        if not self._connections:
+            self._terminating = True
+            self._check_socket(now)
+
+    def _check_socket(self, now: float) -> None:
+        self._state.want(effects.CheckSocket())
 
     def _consider_leaving(self, now: float) -> None:
         if not self._connections and ("socket", "") not in self.timers:

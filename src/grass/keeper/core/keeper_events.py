@@ -178,6 +178,17 @@ class OutputMeasured(NamedTuple):
 class SocketMissing(NamedTuple):
     """The socket's file is gone and cannot be created: no daemon can connect."""
 
+    replaced: bool = False
+    """Whether another keeper has the folder by now."""
+
+
+class FolderLost(NamedTuple):
+    """The keeper's folder was deleted, or its lock."""
+
+
+class Terminated(NamedTuple):
+    """Somebody has sent SIGTERM."""
+
 
 class Synced(NamedTuple):
     """A sync of the records has ended; if not done, a power cut may lose them."""
@@ -219,6 +230,8 @@ KeeperEvent = (
     | Enclosed
     | OutputMeasured
     | SocketMissing
+    | FolderLost
+    | Terminated
     | Synced
     | Restored
     | TimerTick

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
-from grass.keeper.core.attempt import attempts_of
+from grass.keeper.core.attempt import KeeperAttempt, attempts_of
 from grass.keeper.core.deadlines import pause
+from grass.keeper.protocol import SpawningEntry
 
 if TYPE_CHECKING:
-    from grass.keeper.core.attempt import KeeperAttempt
     from grass.keeper.core.exits import Exits
     from grass.keeper.core.keeper_state import KeeperState
     from grass.keeper.core.running import RunningAttempts
-    from grass.keeper.protocol import Entry
+    from grass.keeper.protocol import AdoptVerb, Entry
 
 UNREAPED_TRIES = 20
 GUEST_TRIES = 5
@@ -46,6 +46,21 @@ class Takeover:
                 self._state.live += 1
                 self._state.want(_known_process(attempt))
                 self._adopt(attempt)
+
+    def search(self, verb: AdoptVerb) -> None:
+        """Take over an attempt of which there is no record, if its processes are found.
+
+        Until that is known it is on record as one that may have begun.
+        """
+        limits = verb.grace, verb.time_limit, None
+        spawning = SpawningEntry(
+            verb.id, verb.output, verb.stderr, *limits, own_output=False, meta=verb.meta
+        )
+        attempt = self._state.attempts[verb.id] = KeeperAttempt(spawning)
+        self._state.live += 1
+        self._state.want(effects.Record(spawning))
+        self._state.want(_known_process(attempt))
+        self._adopt(attempt)
 
     def restore_exits(self, entries: list[Entry]) -> None:
         """Take over the exits that were recorded in an earlier boot.

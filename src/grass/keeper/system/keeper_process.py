@@ -16,14 +16,15 @@ import sys
 from contextlib import suppress
 
 from grass.keeper.core.keeper_core import KeeperCore
-from grass.keeper.core.keeper_events import Restored
+from grass.keeper.core.keeper_events import Restored, Terminated
 from grass.keeper.mounts import Mounts, read_mountinfo
 from grass.keeper.process_table import start_ticks
 from grass.keeper.protocol import VERSION, KeeperEntry
 from grass.keeper.system import log
 from grass.keeper.system.cgroups import Cgroups
-from grass.keeper.system.connections import SOCKET_NAME, listen
+from grass.keeper.system.connections import listen
 from grass.keeper.system.loop import Loop
+from grass.keeper.system.own_folder import OwnFolder
 from grass.keeper.system.processes import JobProcesses
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import OpenFiles, set_login_limits
@@ -46,11 +47,13 @@ def main(arguments: list[str]) -> int:
     if _DETACH in options and os.fork():
         return 0
     directory = os.path.abspath(directories[0])
-    if not _take_lock(directory):
+    lock = _take_lock(directory)
+    if lock is None:
         _tell_starter(b"locked\n")
         return LOCKED
     _detach()
-    loop = _make_loop(_followed(directory), is_lent=_LENT in options)
+    folder = OwnFolder(_followed(directory), lock)
+    loop = _make_loop(folder, is_lent=_LENT in options)
     gc.freeze()
     gc.enable()
     _tell_starter(b"ready\n")
@@ -59,8 +62,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _take_lock(directory: str) -> bool:
-    """Take the lock; its descriptor is never closed."""
+def _take_lock(directory: str) -> int | None:
+    """Take the lock, which is held until the process ends; None: another one has it."""
     path = os.path.join(directory, "lock")
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -68,21 +71,22 @@ def _take_lock(directory: str) -> bool:
     except BlockingIOError:
         holder = os.pread(lock, 20, 0).decode() or "unknown"
         log.write("info", "keeper.locked", path=path, pid=holder)
-        return False
+        return None
     # The pid is only for people. It is written over the old one before that is
     # truncated, as a full disk has no space for more.
     with suppress(OSError):
         os.ftruncate(lock, os.pwrite(lock, b"%d" % os.getpid(), 0))
-    return True
+    return lock
 
 
 def _followed(directory: str) -> str:
-    """Return a path that leads to the directory also once it was moved.
+    """Return a path that leads to the directory also once its home was moved.
 
-    Its old path may lead to that of another keeper by then.
+    The old path may lead to that of another keeper by then.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-    return f"/proc/self/fd/{os.open(directory, flags)}"
+    home, name = os.path.split(directory)
+    return f"/proc/self/fd/{os.open(home, flags)}/{name}"
 
 
 def _detach() -> None:
@@ -95,28 +99,27 @@ def _detach() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)
+    # SIGTERM too, until `_wake_on_signals`.
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     set_login_limits()
 
 
-def _make_loop(directory: str, *, is_lent: bool) -> Loop:
+def _make_loop(folder: OwnFolder, *, is_lent: bool) -> Loop:
     pid, boot = os.getpid(), _boot_id()
     core = KeeperCore(pid, boot)
     core.is_lent = is_lent
     header = KeeperEntry(VERSION, pid, start_ticks(pid), boot)
-    records = Records(directory, header)
+    records = Records(folder.path, header)
     files = OpenFiles()
     files.raise_own()
     own_cgroups = Cgroups(read_mountinfo(), pid)
     core.controllers = own_cgroups.controllers()
     core.runners.most_idle = most_idle()
     jobs = JobProcesses(Mounts(), own_cgroups, files)
-    path = os.path.join(directory, SOCKET_NAME)
-    listener = listen(directory)
-    loop = Loop(core, records, jobs, listener, path)
-    _wake_on_child(loop)
+    loop = Loop(core, records, jobs, listen(folder.path), folder)
+    _wake_on_signals(loop)
     loop.feed(Restored(*records.load()))
     loop.finish_turn()
     return loop
@@ -127,14 +130,17 @@ def _boot_id() -> str:
         return file.read().strip()
 
 
-def _wake_on_child(loop: Loop) -> None:
+def _wake_on_signals(loop: Loop) -> None:
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
     def woken() -> None:
-        os.read(reader, 4096)
+        received = os.read(reader, 4096)
         loop.children_ended()
+        if signal.SIGTERM in received:
+            loop.feed(Terminated())
 
     loop.poller.watch(reader, woken)
 

@@ -19,7 +19,7 @@ from grass.keeper.crash_points import crash_point
 from grass.keeper.protocol import ForgottenEntry
 from grass.keeper.start_errors import cause
 from grass.keeper.system import log
-from grass.keeper.system.connections import Connections, listen
+from grass.keeper.system.connections import SOCKET_NAME, Connections, listen
 from grass.keeper.system.poller import Poller, boot_s, utc_us
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from grass.keeper.core.keeper_core import KeeperCore
     from grass.keeper.core.turn import Action
     from grass.keeper.protocol import Entry, StartVerb
+    from grass.keeper.system.own_folder import OwnFolder
     from grass.keeper.system.processes import JobProcesses
     from grass.keeper.system.records import Records
 
@@ -45,12 +46,14 @@ class Loop:
         records: Records,
         jobs: JobProcesses,
         listener: socket.socket,
-        socket_path: str,
+        folder: OwnFolder,
     ) -> None:
         self._core = core
         self._records = records
         self._jobs = jobs
-        self._socket_path = socket_path
+        self._folder = folder
+        self._socket_path = os.path.join(folder.path, SOCKET_NAME)
+        self._watched: int | None = None
         self.poller = Poller()
         self._connections = Connections(listener, self.poller, jobs, self.feed)
         self._incomplete = False
@@ -85,6 +88,7 @@ class Loop:
         }
         self._turn = KeeperTurn(core, self, actions)
         jobs.connect(self.poller, self.feed)
+        self._watch_folder()
 
     def run(self) -> None:
         """Turn until the core wants to exit."""
@@ -93,11 +97,12 @@ class Loop:
 
     def leave(self) -> None:
         """Remove the socket and empty the records, unless there are exits."""
-        with suppress(OSError):
-            os.unlink(self._socket_path)
-        with suppress(OSError):
-            if self._core.empty:
-                self._records.rewrite([])
+        if self._folder.is_own:
+            with suppress(OSError):
+                os.unlink(self._socket_path)
+            with suppress(OSError):
+                if self._core.empty:
+                    self._records.rewrite([])
         self._jobs.leave()
 
     def turn(self) -> None:
@@ -232,16 +237,41 @@ class Loop:
         return events.Synced(done=False)
 
     def _check_socket(self, effect: effects.CheckSocket) -> events.KeeperEvent | None:
-        if os.path.exists(self._socket_path):
-            return None
         try:
-            self._connections.listen_on(listen(os.path.dirname(self._socket_path)))
+            if not self._folder.is_own and not self._put_folder_back():
+                return events.SocketMissing(replaced=True)
+            if not os.path.exists(self._socket_path):
+                self._connections.listen_on(listen(self._folder.path))
+                _log_restored(self._socket_path)
         except OSError:
-            # The folder is gone, or the disk is full.
+            # The home is gone, or the disk is full.
             return events.SocketMissing()
-        path = os.path.realpath(self._socket_path)
-        log.write("warning", "file.restored", path=path)
         return None
+
+    def _put_folder_back(self) -> bool:
+        if not self._folder.put_back():
+            return False
+        _log_restored(self._folder.path)
+        self._records.distrust()
+        self.flush_records()
+        self._watch_folder()
+        return True
+
+    def _watch_folder(self) -> None:
+        """Notice at once what leaves the folder; with daemons nothing else looks."""
+        if self._watched is not None:
+            self.poller.unwatch(self._watched)
+            os.close(self._watched)
+        self._watched = self._folder.watch()
+        if self._watched is not None:
+            self.poller.watch(self._watched, self._something_left)
+
+    def _something_left(self) -> None:
+        assert self._watched is not None
+        with suppress(OSError):
+            os.read(self._watched, 65536)
+        if not self._folder.is_own:
+            self.feed(events.FolderLost())
 
     def _exit(self, effect: effects.Exit) -> None:
         # A daemon may be connecting already.
@@ -254,3 +284,7 @@ def _guarded(act: Callable[[], None]) -> None:
         act()
     except Exception:  # noqa: BLE001 - see above
         log.log_defect()
+
+
+def _log_restored(path: str) -> None:
+    log.write("warning", "file.restored", path=os.path.realpath(path))

@@ -24,9 +24,9 @@ from grass.keeper.protocol import (
     Verb,
     cluster_of,
 )
+from grass.link.attempt_verbs import PassedOn
 from grass.link.messages import (
     RECALLED,
-    Continue,
     Exited,
     GiveBack,
     Recall,
@@ -74,6 +74,9 @@ class WorkerAttempt(msgspec.Struct):
     begun: bool = True
     """For one that a daemon before this one started: whether the keeper recorded it."""
     exited: Exited | None = None
+    grace_s: float = 15.0
+    time_limit_s: float | None = None
+    """Of one whose processes are searched for; the keeper has those of others."""
 
     @property
     def may_be_returned(self) -> bool:
@@ -103,8 +106,11 @@ class WorkerAttempt(msgspec.Struct):
             verbs.append(stop_verb(Stop(self.start.id, 0.0)))
         return verbs
 
-    def verb_of(self, message: Suspend | Continue | Signal | GiveBack) -> Verb:
+    def verb_of(self, message: PassedOn) -> Verb:
         """Note what the broker asks for, and return the keeper's verb for it."""
+        if isinstance(message, Stop):
+            self.stopping = True
+            return stop_verb(message)
         if isinstance(message, GiveBack):
             return GiveBackVerb(message.attempt, message.exit_code)
         if isinstance(message, Signal):

@@ -25,6 +25,8 @@ FIRST_VERSION = 2
 """Keepers from this version on know leases."""
 FIRST_WITH_TASKS = 4
 """Keepers from this version on hand tasks to runners."""
+FIRST_WITH_SEARCHES = 6
+"""Keepers from this version on know `adopt`."""
 
 
 class WorkerLease:
@@ -128,6 +130,8 @@ class HelloState:
         self._controllers: tuple[str, ...] = ()
         """What the keeper can enforce by cgroups."""
         self._runs_tasks = False
+        self.searches = False
+        """Whether the keeper finds processes of which there is no record."""
         self.waits = False
         """Whether a hello follows as soon as the keeper has confirmed its lease."""
 
@@ -135,6 +139,7 @@ class HelloState:
         """Note what a keeper can do."""
         self._controllers = tuple(hello.controllers)
         self._runs_tasks = hello.version >= FIRST_WITH_TASKS
+        self.searches = hello.version >= FIRST_WITH_SEARCHES
 
     def units_found(self, found: FoundUnits) -> bool:
         """Note the units of this machine; returns whether they have changed."""
@@ -186,5 +191,6 @@ class HelloState:
             enforces=(*who.enforces, *self._controllers),
             shrinks=True,
             runs_tasks=self._runs_tasks,
+            searches=self.searches,
             time_left_s=None if who.ends_at is None else max(0.0, who.ends_at - now_s),
         )

@@ -12,17 +12,19 @@ from typing import TypeVar
 
 from grass.keeper.exit_reasons import KEEPER_KILLED
 from grass.keeper.protocol import (
+    AdoptVerb,
     Entry,
     ErrorEntry,
     ExitEntry,
     HelloEntry,
+    Notes,
     StartedEntry,
     StateEntry,
     Usage,
 )
-from grass.link.messages import Exited, Started
+from grass.link.messages import Exited, Search, Started
 from grass.model.usage.attempt_usage import ResourceUse
-from grass.worker.core.attempt_table import WorkerAttempt
+from grass.worker.core.attempt_table import AttemptTable, WorkerAttempt
 from grass.worker.core.causes import NO_CAUSE, Cause
 from grass.worker.core.usage.memory_curves import MemoryCurve
 
@@ -83,6 +85,52 @@ def lost_entry(name: str, attempt: WorkerAttempt) -> ExitEntry:
     reason = "its keeper was killed and left no trace of it"
     at = attempt.started.at if attempt.started else 0
     return ExitEntry("exited", name, reason=reason, lost=True, at=at)
+
+
+def note_listed(table: AttemptTable, state: StateEntry) -> StartedEntry | None:
+    """Note what a keeper's hello has of an attempt; return its start, if it ran."""
+    if state.id not in table.attempts:
+        # A daemon before this one started it.
+        table.add(state.id, attempt_of(state))
+    attempt = table.attempts[state.id]
+    attempt.stopping, attempt.suspended = state.stopping, state.suspended
+    attempt.begun = state.begun
+    started = start_in(state)
+    if started is not None:
+        note_start(attempt, started)
+    return started
+
+
+def adopt_verb(name: str, attempt: WorkerAttempt, now_s: float) -> AdoptVerb:
+    """Return the verb that has a keeper look for an attempt's processes."""
+    notes, since, limit_s = attempt.notes, attempt.since, attempt.time_limit_s
+    if limit_s is not None and since is not None:
+        limit_s = max(0.0, limit_s - (now_s - since))
+    output = notes.output or os.devnull
+    return AdoptVerb(name, output, notes.stderr, attempt.grace_s, limit_s, notes)
+
+
+def searched(
+    table: AttemptTable, message: Search, now_s: float
+) -> WorkerAttempt | None:
+    """Add an attempt that the broker has as running and no record has.
+
+    None: the worker knows it by now.
+    """
+    if message.attempt in table.attempts:
+        return None
+    notes = Notes(
+        message.allocation,
+        message.output,
+        message.stderr,
+        placed_at=message.placed_at,
+        usage=message.usage,
+        title=message.title,
+    )
+    found = WorkerAttempt(notes, since=now_s - message.ran_s)
+    found.grace_s, found.time_limit_s = message.grace_s, message.time_limit_s
+    table.add(message.attempt, found)
+    return found
 
 
 def change_in(

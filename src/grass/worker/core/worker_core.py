@@ -11,23 +11,16 @@ from typing import cast
 
 from grass.keeper import protocol as keeper
 from grass.keeper.protocol import ExitEntry, HelloEntry, StartedEntry, StateEntry
+from grass.link import attempt_verbs as link
 from grass.link.messages import (
     RECALLED,
-    Continue,
     Exited,
     Forget,
-    GiveBack,
     Heard,
     KnownUnits,
-    NoteProfile,
-    Recall,
     Resync,
     Returned,
-    Shrink,
-    Signal,
     Start,
-    Stop,
-    Suspend,
     ToWorker,
     Welcome,
 )
@@ -38,7 +31,6 @@ from grass.worker.core.attempt_table import (
     AttemptTable,
     WorkerAttempt,
     dropped_event,
-    stop_verb,
 )
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
@@ -101,16 +93,22 @@ class WorkerCore:
         match message:
             case Start():
                 self._start(message)
-            case Stop():
-                self._stop(message)
-            case Suspend() | Continue() | Signal() | GiveBack():
+            case (
+                link.Stop()
+                | link.Suspend()
+                | link.Continue()
+                | link.Signal()
+                | link.GiveBack()
+            ):
                 self._pass_on(message)
             case Forget():
                 self._let_keeper_forget(self._table.forget(message.attempts))
-            case Shrink() | NoteProfile():
+            case link.Shrink() | link.NoteProfile():
                 self._learned(message)
-            case Recall():
+            case link.Recall():
                 self._recall(message)
+            case link.Search():
+                self._search(message)
             case KnownUnits():
                 self._units.set_capacity(message.capacity)
             case Resync():
@@ -134,8 +132,8 @@ class WorkerCore:
             # The cluster of the lease is known only now.
             self._say_hello()
 
-    def _learned(self, message: Shrink | NoteProfile) -> None:
-        if isinstance(message, Shrink):
+    def _learned(self, message: link.Shrink | link.NoteProfile) -> None:
+        if isinstance(message, link.Shrink):
             self._table.shrink(message.attempt, message.allocation)
             self._checks.shrunk()
         elif self.usage.tell_profile(message.attempt):
@@ -214,6 +212,7 @@ class WorkerCore:
     def _add(self, message: Start, after: str | None) -> None:
         start = self._templates.verb(message, self.around)
         attempt = WorkerAttempt(cast("keeper.Notes", start.meta), after, start)
+        attempt.grace_s, attempt.time_limit_s = start.grace, start.time_limit
         self._table.add(message.attempt, attempt)
         if not start.argv and start.guest is None:
             # The keeper would refuse it, and then start its follower too early.
@@ -240,22 +239,15 @@ class WorkerCore:
         if self._keeper_ready:
             self._effects.to_broker.append(ended)
 
-    def _stop(self, message: Stop) -> None:
+    def _pass_on(self, message: link.PassedOn) -> None:
         if not self.is_running(message.attempt):
             return
         attempt = self._attempts[message.attempt]
-        attempt.stopping = True
-        if attempt.unchecked:
+        verb = attempt.verb_of(message)
+        if isinstance(message, link.Stop) and attempt.unchecked:
             self._recalled(message.attempt)
-        elif self._keeper_ready:
-            self._effects.to_keeper.append(stop_verb(message))
-
-    def _pass_on(self, message: Suspend | Continue | Signal | GiveBack) -> None:
-        if self.is_running(message.attempt):
-            attempt = self._attempts[message.attempt]
-            verb = attempt.verb_of(message)
-            known = self._keeper_ready and not attempt.unchecked
-            self._effects.to_keeper.extend([verb] if known else [])
+        elif self._keeper_ready and not attempt.unchecked:
+            self._effects.to_keeper.append(verb)
 
     def _let_keeper_forget(self, attempts: list[str]) -> None:
         if attempts:
@@ -265,7 +257,7 @@ class WorkerCore:
         self._let_keeper_forget(dropped := self._table.drop_oldest())
         self._effects.log_events.extend(dropped_event(dropped))
 
-    def _recall(self, message: Recall) -> None:
+    def _recall(self, message: link.Recall) -> None:
         known, unknown = self._table.recalled(message)
         unchecked = [name for name in known if self._attempts[name].unchecked]
         for name in unchecked:
@@ -315,21 +307,18 @@ class WorkerCore:
         self._can_start(hello.unable or "")
 
     def _listed(self, state: StateEntry) -> None:
-        if state.id not in self._attempts:
-            # A daemon before this one started it.
-            self._table.add(state.id, keeper_entries.attempt_of(state))
-        attempt = self._attempts[state.id]
-        attempt.stopping, attempt.suspended = state.stopping, state.suspended
-        attempt.begun = state.begun
-        started = keeper_entries.start_in(state)
+        started = keeper_entries.note_listed(self._table, state)
         if started is not None:
-            keeper_entries.note_start(attempt, started)
             self._watch(started)
+        attempt = self._attempts[state.id]
         if state.state == "exited" and attempt.exited is None:
             self._note_exit(attempt, keeper_entries.exit_in(state))
 
     def _missing(self, name: str, attempt: WorkerAttempt) -> None:
-        if attempt.start is None and attempt.begun:
+        if attempt.start is None and attempt.begun and self._hello.searches:
+            verb = keeper_entries.adopt_verb(name, attempt, self.now_s)
+            self._effects.to_keeper.append(verb)
+        elif attempt.start is None and attempt.begun:
             self._note_exit(attempt, keeper_entries.lost_entry(name, attempt))
         elif attempt.start is None or attempt.recalled:
             # Nothing was run, as below: the broker places it again, here or elsewhere.
@@ -340,6 +329,12 @@ class WorkerCore:
             attempt.sent = True
             self._effects.to_keeper.extend(attempt.start_again())
 
+    def _search(self, message: link.Search) -> None:
+        """Have the processes looked for of an attempt that no record has."""
+        attempt = keeper_entries.searched(self._table, message, self.now_s)
+        if attempt is not None and self._keeper_ready:
+            self._missing(message.attempt, attempt)
+
     def _attempt_changed(self, entry: StartedEntry | ExitEntry | StateEntry) -> None:
         attempt, change = self._attempts.get(entry.id), keeper_entries.change_in(entry)
         if isinstance(change, ExitEntry):
@@ -347,6 +342,9 @@ class WorkerCore:
         elif attempt is not None and change is not None:
             self._effects.to_broker.append(keeper_entries.note_start(attempt, change))
             self._watch(change)
+            if change.found:
+                # What the broker has asked for since it ran is asked for again.
+                self._say_hello()
 
     def _watch(self, entry: StartedEntry) -> None:
         # Unless the keeper is sure of the main process, its code would be a guess.

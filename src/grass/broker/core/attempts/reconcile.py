@@ -189,7 +189,7 @@ def _reconcile(state: State, message: Hello, rebooted: bool) -> list[Report]:
             # be refused: a second start could arrive when the name is free again.
             prefetch.request_return(state, [job.id])
         else:
-            _unknown_to_worker(state, job, attempt)
+            _unknown_to_worker(state, job, attempt, message)
     return list(reported.values())
 
 
@@ -214,13 +214,18 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
     guests.repeat_give_back(state, attempt)
 
 
-def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
+def _unknown_to_worker(
+    state: State, job: Job, attempt: Attempt, message: Hello
+) -> None:
     """Handle an attempt that the worker had not seen when it sent its hello.
 
     A start may still be in delivery, so nothing is undone here: what is sent now
-    arrives after it, and only the answer to a recall tells that it never arrived.
+    arrives after it, and only the answer to a recall tells that it never arrived. A
+    process may outlive every record of it, so one that ran is searched for.
     """
-    if attempt.state is AttemptState.RUNNING:
+    if attempt.state is AttemptState.RUNNING and message.searches:
+        tracking.send_search(state, job, attempt)
+    elif attempt.state is AttemptState.RUNNING:
         tracking.lose(state, job, attempt, "its worker no longer knows it")
     elif job.stopping_since is not None:
         tracking.send_stop(state, job, attempt)

@@ -35,6 +35,7 @@ from grass.link.messages import (
     ProfileNoted,
     Resync,
     Returned,
+    Search,
     Shrink,
     Started,
     Stop,
@@ -301,6 +302,23 @@ def send_shrink(state: State, attempt: Attempt) -> None:
     if state.workers[attempt.worker].shrinks:
         shrink = Shrink(state.attempt_id(attempt), attempt.allocation)
         state.batch.send(attempt.worker, shrink)
+
+
+def send_search(state: State, job: Job, attempt: Attempt) -> None:
+    """Have a worker look for an attempt of which it has no record."""
+    spec = state.specs[job.spec]
+    search = Search(
+        state.attempt_id(attempt),
+        attempt.allocation,
+        ran_s=max(0, state.now_us - attempt.started_at) / 1e6,
+        grace_s=spec.grace_s,
+        time_limit_s=spec.time_limit_s,
+        output=attempt.output,
+        stderr=attempt.stderr,
+        usage=attempt.usage,
+        title=job.name,
+    )
+    state.batch.send(attempt.worker, search)
 
 
 def send_stop(state: State, job: Job, attempt: Attempt) -> None:
