@@ -101,6 +101,7 @@ def test_each_field_of_a_spec_is_either_shown_or_hidden() -> None:
     }
     hidden = {"env", "base_env", "umask", "raw", "pin", "max_output", "at_most"}
     hidden |= {"window", "verbatim", "threads", "guest", "short_of_memory", "origin"}
+    hidden |= {"sbatch"}
     shown = {*SHOWN_AS_STORED, *shown_otherwise}
     assert not shown & hidden
     assert shown | hidden == set(Spec.__struct_fields__)
