@@ -49,8 +49,9 @@ def drain(cluster: Cluster, clients: Clients) -> None:
     world.run(world.now + SECOND)
     for machine in cluster.machines:
         machine.drop_leases()
-    _wake_suspended(cluster, clients)
+    # First what is suspended and in no list of jobs: its keeper would never rest.
     _end_foreign(cluster, clients)
+    _wake_suspended(cluster, clients)
     if world.chance(0.5):
         held = [job.id for job in unfinished(cluster) if job.state is JobState.HELD]
         if held:
@@ -80,7 +81,7 @@ def _end_foreign(cluster: Cluster, clients: Clients) -> None:
         if names:
             cluster.auditor.ended_by_hand.update(names)
             clients.ask(lambda name, who=machine.id: EndForeign(name, who))  # type: ignore[misc]
-    cluster.world.run()
+    cluster.world.run(cluster.world.now + A_WHILE)
 
 
 def check(cluster: Cluster, clients: Clients) -> None:
