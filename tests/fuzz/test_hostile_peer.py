@@ -180,7 +180,12 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             at=whole,
             ran_s=seconds,
         ),
-        "returned": fields(m.Returned, **common, reason=mostly("recalled", text)),
+        "returned": fields(
+            m.Returned,
+            **common,
+            reason=mostly("recalled", text),
+            missing=mostly("", text),
+        ),
     }
 
 
