@@ -4,13 +4,14 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from grass.client import broker_session
+from grass.client import broker_session, long_calls
 from grass.client.client import Client
+from grass.client.tls_connection import BrokerRoute
 from grass.config import Home
 from grass.errors import NoBroker, NoDaemon, NoDatabase, NotFound
 from tests.client.scripted import CHUNKED, CUT, Daemon, sized
@@ -186,6 +187,37 @@ def test_a_follower_of_an_unreachable_worker_outlasts_a_restart_of_the_database(
     with playing(home, *replies) as daemon, Client(home) as client:
         assert next(iter(client.output(7, follow=True))) == b"over\n"
     assert len(daemon.requests) == 4
+
+
+@pytest.mark.parametrize("state", ["running", "succeeded"])
+def test_a_follower_goes_on_over_leaders_that_do_not_have_the_worker_yet(
+    home: Home, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_calls, "LOOK_S", 0.01)
+    begun = CHUNKED.removesuffix(b"\r\n") + b"Grass-Begin: 1:0\r\n\r\n"
+    unreachable = unavailable("unreachable", "worker `desk` is unreachable")
+    job = sized(b'{"id":7,"state":"%s","unreachable":false}' % state.encode())
+    last = begun + chunked(b"one\n") + chunked(b"two\n") + b"0\r\n\r\n"
+    replies = [begun + chunked(b"one\n") + CUT, *[unreachable, job] * 3, last]
+    with playing(home, *replies), Client(home) as client:
+        assert b"".join(client.output(7, follow=True)) == b"one\ntwo\n"
+
+
+def test_a_call_goes_back_to_this_machines_daemon_when_the_leader_is_gone(
+    home: Home,
+) -> None:
+    class Gone(BrokerRoute):
+        """The way to a leader that a standby has named, and that has died since."""
+
+        def __init__(self) -> None:
+            super().__init__("10.0.0.7:7500", self._refuse, self._refuse)
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise NoBroker("10.0.0.7:7500 does not answer")
+
+    with playing(home, sized(b'{"id":7}')), Client(home) as client:
+        client._route = Gone()
+        assert client.job(7)["id"] == 7
 
 
 def test_an_enqueue_in_doubt_is_repeated_with_its_key(home: Home) -> None:

@@ -271,10 +271,13 @@ class BrokerSession:
     def _send(self, send: Callable[[HttpConnection], T]) -> T:
         deadline = 0.0
         while True:
+            was_named = self._route is not self._first_route
             try:
                 connection = self._connected()
             except NoBroker:
                 # A leader that was named may be gone: the others know, or soon will.
+                if was_named:
+                    deadline = deadline or time.monotonic() + RECONNECT_S
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_LEADER_PAUSE_S)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 1.0
 """How often to ask whether a worker is back."""
+WORKER_BACK_S = 30.0
+"""How long a worker may take to connect to another leader."""
 _ANSWER_S = 0.5
 """How long after its time limit a wait still takes the daemon's answer."""
 _SHORTEST_S = 2.0
@@ -57,10 +59,10 @@ def follow_output(
     that was some lines from an end that has moved since; what was seen is left out.
     While the job's worker is unreachable it is waited for; `on_away` gets the job.
     """
-    seen = 0
+    seen, patience_s = 0, 0.0
     while True:
         known = seen
-        headers, pieces = _open_output(session, path, wanted, on_away)
+        headers, pieces = _open_output(session, path, wanted, on_away, patience_s)
         if "grass-begin" in headers:
             wanted = {**wanted, "tail": None, "begin": headers["grass-begin"]}
         try:
@@ -71,6 +73,7 @@ def follow_output(
                 yield fresh
         except Broken:
             session.close()
+            patience_s = WORKER_BACK_S
         else:
             return
 
@@ -80,17 +83,26 @@ def _open_output(
     path: str,
     wanted: dict[str, object],
     on_away: Callable[[Document], None],
+    patience_s: float,
 ) -> tuple[dict[str, str], Iterator[bytes]]:
-    """Begin to read, once the job's worker can be asked."""
-    given_up = False
+    """Begin to read, once the job's worker can be asked.
+
+    The worker of a job that has ended is tried once more, or for as long as workers
+    may take to find another leader.
+    """
+    deadline: float | None = None
     while True:
         try:
             return _open(session, path + query(**wanted))
         except Unreachable:
-            # The worker may be back by now; a job that has ended is not waited for.
-            if given_up:
+            if _await_worker(session, path, on_away):
+                deadline, patience_s = None, WORKER_BACK_S
+            elif deadline is None:
+                deadline = time.monotonic() + patience_s
+            elif time.monotonic() > deadline:
                 raise
-            given_up = not _await_worker(session, path, on_away)
+            else:
+                time.sleep(LOOK_S)
 
 
 def _await_worker(
