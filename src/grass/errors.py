@@ -190,6 +190,8 @@ class LeadLost(StorageError):
 class NoDatabase(StorageError):
     """The database cannot be reached, or cannot be used."""
 
+    may_return = False
+    """Whether nothing is wrong but that it does not answer now."""
     code = "no-database"
     exit_code = 3
     status = 503

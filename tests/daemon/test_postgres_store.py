@@ -383,6 +383,40 @@ def test_a_store_that_failed_is_tried_again_in_a_home_without_a_queue(
     assert cold.ok("store", "check").startswith(server.url("grass"))
 
 
+def test_a_daemon_that_starts_without_its_database_waits_for_it(
+    home: GrassHome, server: "PostgresServer", gate: Fifo
+) -> None:
+    home.ok("enqueue", "--", "sh", "-c", f"read x < {gate}; exit 3")
+    home.await_event("started", 1)
+    home.ok("stop")
+    server.stop()
+    started = home.run("start")
+    pid = home.daemon_pid()
+    assert started.returncode == 3
+    assert f"the daemon (pid {pid}) waits for it, and goes on" in started.stderr
+    for words in (["enqueue", "--", "true"], ["show"]):
+        refused = home.run(*words)
+        assert refused.returncode == 3
+        assert "cannot be opened" in refused.stderr
+        assert "\n" not in refused.stderr.strip()
+    assert home.run("stop", "--jobs").returncode == 3
+    server.start()
+    until(lambda: tries(home), "the daemon finds the database")
+    assert home.daemon_pid() == pid
+    gate.tell()
+    assert home.run("wait", "1").returncode == 3
+
+
+def test_a_daemon_that_waits_for_its_database_can_be_stopped(
+    home: GrassHome, server: "PostgresServer"
+) -> None:
+    home.ok("stop")
+    server.stop()
+    assert home.run("start").returncode == 3
+    assert home.ok("stop") == "grass is stopped\n"
+    assert home.daemon_pid() is None
+
+
 def test_a_restart_without_the_database_leaves_the_daemon_as_it_is(
     home: GrassHome, server: "PostgresServer"
 ) -> None:

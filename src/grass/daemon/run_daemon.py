@@ -130,6 +130,8 @@ def _host(
 
     asked, url = hosting.store, hosting.store or settings.store
     hosting = hosting._replace(store=url)
+    if url != SQLITE and not _await_database(home, url, process):
+        return
     with (
         _remembered_store(home, asked),
         open_store(home, url) as (store, is_fatal),
@@ -144,6 +146,24 @@ def _host(
         tcp = tcp_access(home, hosting)
         host = BrokerHost(home, hosting, settings, broker, process, tcp)
         uvloop.run(host.run())
+
+
+def _await_database(home: Home, url: str, process: DaemonProcess) -> bool:
+    """Wait for a database that this home has used before; return whether to go on."""
+    from grass.daemon.database.database_loss import written_cluster
+    from grass.daemon.database.open_store import cluster_in
+
+    if written_cluster(home) is None:
+        return True
+    try:
+        cluster_in(url)
+    except NoDatabase as error:
+        if not error.may_return:
+            raise
+        from grass.daemon.database.database_wait import DatabaseWait
+
+        uvloop.run(DatabaseWait(home, url, process, error).run())
+    return not process.stops
 
 
 def _host_shared(

@@ -24,7 +24,7 @@ from grass.client.autostart import start
 from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
 from grass.config import LOCAL, home
-from grass.errors import Refused
+from grass.errors import NoDatabase, Refused
 from grass.model.addresses import is_loopback, read_address
 
 TYPE_CHECKING = False
@@ -123,6 +123,11 @@ def report(pid: int, *, started: bool, as_json: bool) -> None:
         line = _invitation(client, daemon) if started else None
     check_refusal(daemon)
     broker = daemon.get("broker")
+    if broker and not broker["address"]:
+        raise NoDatabase(
+            broker["link"],
+            f"the daemon (pid {pid}) waits for it, and goes on when it answers",
+        )
     gpus = last_hosting().gpus
     if line is not None:
         _warn_of_loopback(daemon["tcp"]["address"])

@@ -13,6 +13,7 @@ from grass.store.postgres.address import DatabaseAddress
 FAILURES = (psycopg.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that the database cannot hold raises the third or the fourth."""
 _AGAIN = "a daemon that runs tries it again by itself"
+_NOT_THERE = "is the server running, and does the URL name it?"
 _FOR_PASSWORDS = (
     "put the password into ~/.pgpass, or into the file that PGPASSFILE names"
 )
@@ -65,9 +66,10 @@ def cannot_open(error: Exception, address: DatabaseAddress) -> NoDatabase:
     """Return the error for a database that cannot be opened at all."""
     said = _one_line(error)
     said = said.removeprefix("connection failed: ")
-    return NoDatabase(
-        f"the database {address.shown} cannot be opened: {said}", _hint(said)
-    )
+    hint = _hint(said)
+    problem = NoDatabase(f"the database {address.shown} cannot be opened: {said}", hint)
+    problem.may_return = hint == _NOT_THERE
+    return problem
 
 
 def gone(error: NoDatabase, address: DatabaseAddress) -> NoDatabase:
@@ -87,7 +89,7 @@ def _hint(said: str) -> str:
     for word, hint in _HINTS:
         if word in said:
             return hint
-    return "is the server running, and does the URL name it?"
+    return _NOT_THERE
 
 
 def _password_file() -> str:
