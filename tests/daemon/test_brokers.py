@@ -111,6 +111,38 @@ def test_what_goes_on_does_so_under_the_next_leader(
     assert told(second)["epoch"] == 2
 
 
+def written(home: GrassHome, job: int) -> str:
+    """Return what a job wrote, once its worker has found the broker that leads."""
+    ran = until(
+        lambda: home.run("logs", str(job)), "no output", lambda ran: ran.returncode == 0
+    )
+    return ran.stdout
+
+
+def test_output_is_followed_over_two_quick_failovers(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    first, second, rack = brokers
+    end = tmp_path / "end"
+    # It listens where it did before, as machines that only know that place find it.
+    place = told(first)["brokers"][0]["address"]
+    line = f"i=0; while [ ! -e {end} ]; do echo $i; i=$((i+1)); sleep 0.1; done"
+    running = rack.enqueue("--worker", "rack", "--", "sh", "-c", line)
+    rack.await_event("started", running)
+    following = rack.popen("logs", "-f", str(running))
+    assert following.stdout is not None
+    seen = following.stdout.readline()
+    first.kill_daemon()
+    until(lambda: "lead.taken epoch=2" in second.log(), "the second one leads")
+    first.ok("start", "--bind", place)
+    second.kill_daemon()
+    until(lambda: "lead.taken epoch=3" in first.log(), "the first one leads again")
+    end.touch()
+    seen += following.stdout.read()
+    assert following.wait(PATIENCE_S) == 0
+    assert seen == written(rack, running)
+
+
 def test_a_leader_that_hung_writes_nothing_more(
     brokers: Brokers, gate: Fifo, news: Fifo
 ) -> None:
