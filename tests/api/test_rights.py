@@ -63,6 +63,8 @@ ALLOWED = {
     "GET /devices": "read submit operate admin machine broker worker",
     "GET /workers/{name}/gpus/{unit}/usage": "read submit operate admin machine broker",
     "POST /workers/{name}/drain": "operate admin",
+    "POST /workers/{name}/foreign/end": "admin",
+    "POST /workers/{name}/foreign/keep": "admin",
     "DELETE /workers/{name}": "admin",
     "GET /profiles": "read submit operate admin machine broker",
     "GET /profiles/export": "read submit operate admin machine broker",

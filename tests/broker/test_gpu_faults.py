@@ -7,6 +7,7 @@ from msgspec import structs
 from tests.support.brokerage import Brokerage
 from tests.support.building import BOOT, WORKER, units
 
+from grass.broker.core.workers.gpu_faults import MAX_MISSING
 from grass.errors import Refused
 from grass.link.messages import Hello, Withheld
 from grass.model.jobs.lifecycle import JobState
@@ -188,6 +189,15 @@ def test_it_does_not_take_the_name_of_a_gpu_that_works(broker: Brokerage) -> Non
     assert the_fault(broker).unit == "0"
     broker.drain("gpu", "0", drained=False)
     assert broker.running() == jobs
+
+
+def test_gpus_that_a_worker_invents_are_not_kept_without_end(
+    broker: Brokerage,
+) -> None:
+    for number in range(MAX_MISSING + 10):
+        connect(broker, found(_0=f"gpu-{number}"), _0=LOST)
+    worker = broker.state.workers[WORKER]
+    assert len(worker.gpu_faults) == len(worker.found["gpu"]) == MAX_MISSING + 1
 
 
 def test_one_that_vanishes_before_it_was_acknowledged_does_not_work(

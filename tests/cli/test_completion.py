@@ -67,7 +67,7 @@ def test_the_script_is_valid(tmp_path: Path, shell: str) -> None:
         (["drain", "gpu:"], ["0", "1"]),
         (["capacity", "remove", "gpu:1"], ["1"]),
         (["resume", ""], ["default", "q1", "gpu:0", "gpu:1", "desk", "lab"]),
-        (["workers", ""], ["forget", "desk", "lab"]),
+        (["workers", ""], ["forget", "foreign", "end", "keep", "desk", "lab"]),
         (["enqueue", "--worker", "l"], ["lab"]),
         (["jo"], ["join"]),
         (["show", "--state", "f"], ["failed"]),

@@ -86,9 +86,11 @@ def test_the_worker_that_a_broker_had_before_no_worker_is_off(
     states = [line.split()[1] for line in shown.out.splitlines()[1:]]
     assert states == ["connected", "unreachable", "off"]
     assert shown.err == (
-        "grass: worker lab was part of the broker's daemon, which runs with --no-worker"
-        " now; `grass workers forget lab` removes it\n"
+        "grass: worker lab was part of the broker's daemon, which has another identity,"
+        " desk, now; `grass workers forget lab` removes it\n"
     )
+    fake_daemon.answers["GET /workers"] = {"workers": [GONE, FORMER]}
+    assert "which runs with --no-worker now" in call("workers").err
     assert call("workers", "--json").err == ""
 
 

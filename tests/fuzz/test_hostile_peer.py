@@ -198,8 +198,9 @@ def messages() -> st.SearchStrategy[Any]:
         m.Withheld,
         units=allocation,
         strangers=st.dictionaries(text, st.lists(text, max_size=2), max_size=2),
-        faults=st.dictionaries(text, text, max_size=2),
+        faults=st.dictionaries(mostly("0", text), text, max_size=2),
         busy=st.frozensets(text, max_size=2),
+        passing=st.frozensets(text, max_size=2),
         processes=st.dictionaries(whole, of_process, max_size=2),
     )
     hello = fields(

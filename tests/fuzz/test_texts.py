@@ -157,7 +157,7 @@ def test_dependencies_are_jobs_and_needs(asked: list[str], last: int) -> None:
     found = read(dependencies.read, asked, last)
     for one in found or ():
         assert one.need in dependencies.NEEDS
-        assert 0 <= one.job <= selectors.LARGEST_ID
+        assert 0 <= one.first <= one.last <= selectors.LARGEST_ID
 
 
 @examples(200)

@@ -114,6 +114,10 @@ def test_a_database_from_a_backup_takes_no_strangers_end_for_a_jobs(
     for job in new:
         assert broker.wait(job)["state"] == "succeeded"
         assert broker.logs(job) == "new\n"
+    # The other one is held as foreign, and ends by itself.
+    assert broker.ok("workers", "foreign").count("undecided") == 1
+    gates[1].tell()
+    assert news.hear() == ""
     await_idle(worker)
 
 

@@ -6,6 +6,7 @@ invariants, and that a broker loaded from the disk would have exactly the same s
 
 from collections import Counter
 
+from grass.broker.core.attempts import avoided
 from grass.broker.core.attempts.placing import MOST_SKIPPED
 from grass.broker.core.broker_core import BrokerCore
 from grass.model.jobs.job import Job
@@ -118,14 +119,20 @@ def _over(table: AttemptTable, witness: Witness) -> Counter[tuple[str, str]]:
 def check_order(cluster: Cluster, since: int) -> None:
     """Check that no job was placed before a better one of its shape.
 
-    `since` is the last event of the journal before the batch that placed it.
+    `since` is the last event of the journal before the batch that placed it. A job that
+    was decided for a worker which its kind has begun to avoid is decided anew in the
+    next batch: others of its shape may start in this one.
     """
     disk = cluster.disk
+    broker = cluster.broker
+    if broker is None or broker.state.avoided.redirected:
+        return
+    kinds = bool(broker.state.avoided.kinds)
     waiting: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for job in disk.jobs.values():
         if job.state is JobState.QUEUED:
             place = (-job.priority, job.id)
-            waiting.setdefault(_shape(cluster, job), []).append(place)
+            waiting.setdefault(_shape(cluster, job, kinds), []).append(place)
     for line in reversed(disk.events):
         if line.seq <= since:
             break
@@ -134,7 +141,9 @@ def check_order(cluster: Cluster, since: int) -> None:
         job = disk.jobs[line.job]
         if job.state is JobState.RUNNING and job.attempts == line.attempt:
             ahead = [
-                p for p in waiting.get(_shape(cluster, job), ()) if p < _place(job)
+                p
+                for p in waiting.get(_shape(cluster, job, kinds), ())
+                if p < _place(job)
             ]
             if ahead:
                 raise Violation(f"job {job.id} overtakes job {ahead[0][1]}")
@@ -144,13 +153,18 @@ def _place(job: Job) -> tuple[int, int]:
     return (-job.priority, job.id)
 
 
-def _shape(cluster: Cluster, job: Job) -> tuple[object, ...]:
+def _shape(cluster: Cluster, job: Job, kinds: bool) -> tuple[object, ...]:
+    """Return what jobs have alike that are placed in their order.
+
+    With `kinds` some jobs avoid workers, and only those of a kind are alike.
+    """
     spec = cluster.disk.specs[job.spec]
     limiter = job.array if spec.at_most is not None else None
     learned = spec.job_type if spec.auto_vram else None
-    # Which workers a job avoids depends on its folder.
+    # Which workers a job avoids depends on its folder, and on its kind.
     folder = spec.cwd if spec.task is None else None
-    where = spec.worker, spec.labels, folder
+    kind = avoided.kind_name(job, spec) if kinds else None
+    where = spec.worker, spec.labels, folder, kind
     return (job.queue, spec.request, *where, limiter, learned)
 
 

@@ -31,11 +31,13 @@ def test_a_skip_without_leave_fails_in_ci_only(
     tmp_path: Path, ci: str, code: int
 ) -> None:
     folder = tmp_path / "tests"
-    (folder / "support").mkdir(parents=True)
+    for room in ("simulation", "support"):
+        (folder / room).mkdir(parents=True)
     for name in ("__init__.py", "conftest.py", "allowed_skips.txt"):
         (folder / name).write_text((TESTS / name).read_text())
-    for name in ("__init__.py", "skips.py"):
-        (folder / "support" / name).write_text((TESTS / "support" / name).read_text())
+    imported = ("support/skips.py", "simulation/fresh_seeds.py")
+    for name in (*imported, "support/__init__.py", "simulation/__init__.py"):
+        (folder / name).write_text((TESTS / name).read_text())
     (folder / "test_it.py").write_text(
         "import pytest\ndef test_it(): pytest.skip('just so')\n"
     )

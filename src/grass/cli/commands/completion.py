@@ -120,6 +120,7 @@ def _plain(name: str, command: Command) -> Choices:
             words.append(word)
     # Where jobs are named first, a command comes only after `--`.
     kinds = [kind for kind in kinds if kind != PROGRAMS or JOBS not in kinds]
+    kinds = list(dict.fromkeys(kinds))
     return Choices([_of_states(kind, name) for kind in kinds], words)
 
 

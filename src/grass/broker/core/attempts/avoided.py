@@ -48,7 +48,7 @@ def name_of(state: State, job: Job) -> str:
     """Return the kind of a job, found once for many that are alike."""
     spec, last = state.specs[job.spec], state.avoided.last_name
     if last is None or last[0] is not job.common or last[1] is not spec:
-        last = state.avoided.last_name = job.common, spec, _kind(job, spec)
+        last = state.avoided.last_name = job.common, spec, kind_name(job, spec)
     return last[2]
 
 
@@ -105,7 +105,7 @@ def _with_pool(state: State, worker: str) -> list[str]:
     return [worker] if pool is None else [worker, placeholder(pool)]
 
 
-def _kind(job: Job, spec: Spec) -> str:
+def kind_name(job: Job, spec: Spec) -> str:
     """Return what has to be found where a job starts."""
     assignments, words = split_assignments(job.words)
     words = (*spec.prefix, *words)

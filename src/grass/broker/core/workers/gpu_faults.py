@@ -26,12 +26,19 @@ from grass.model.worker import FoundUnits, GpuFault, GpuNotice, Unit, Worker
 NOTED_US = 60 * 1_000_000
 """Faults of a unit are noted at most this often in the journal."""
 MISSING = "the worker does not find it any more"
+MAX_MISSING = 64
+"""How many GPUs are kept that a worker does not list; a bad worker may invent any."""
 
 
 def with_faulty(worker: Worker, found: FoundUnits) -> FoundUnits:
     """Return what a worker lists, and the GPUs with a fault that it does not."""
     names = {_key(name, unit): name for name, unit in found.get("gpu", {}).items()}
     merged = {kind: dict(units) for kind, units in found.items()}
+    missing = [key for key in worker.gpu_faults if key not in names]
+    dropped = set(missing[:-MAX_MISSING])
+    worker.gpu_faults = {
+        key: fault for key, fault in worker.gpu_faults.items() if key not in dropped
+    }
     for key, fault in worker.gpu_faults.items():
         fault.listed = key in names
         if fault.listed:
