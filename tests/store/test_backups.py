@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 from tests.store.filling import dump, fill
+from tests.store.test_damage import damage
 from tests.support.building import a_job, a_spec
 
 from grass.errors import Refused, StorageError
@@ -74,6 +75,18 @@ def test_the_database_before_is_kept(tmp_path: Path) -> None:
     assert list(dump(tmp_path / "grass.db.before-restore")) == before
     assert list(dump(tmp_path / "grass.db.before-restore.2")) == restored
     assert sorted(dump(tmp_path / "grass.db")) == sorted(before)
+
+
+def test_a_damaged_database_replaces_no_backup(tmp_path: Path) -> None:
+    path, kept = tmp_path / "grass.db", tmp_path / "kept"
+    fill(path)
+    back_up(path, kept)
+    before = kept.read_bytes()
+    damage(path)
+    with pytest.raises(StorageError, match="is left as it was"):
+        back_up(path, kept)
+    assert kept.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.glob("kept*")) == ["kept"]
 
 
 def test_what_is_no_backup_is_refused_and_nothing_changes(tmp_path: Path) -> None:

@@ -275,7 +275,8 @@ def fail(how, executor):
 
 
 if sys.argv[1] == "block":
-    with grass.Executor(rpw={"cpu": 1}) as executor:
+    request = {"cpu": 9} if sys.argv[2] == "never fits" else None
+    with grass.Executor(request, rpw={"cpu": 1}) as executor:
         fail(sys.argv[2], executor)
 else:
     fail(sys.argv[2], grass.Executor(rpw={"cpu": 1}))
@@ -287,6 +288,7 @@ else:
     ("form", "how", "code", "recorded"),
     [
         ("block", "raises", 1, 1),
+        ("block", "never fits", 1, 1),
         ("block", "exits", 3, 3),
         ("block", "interrupted", -signal.SIGINT, 130),
         ("block", "waits", -signal.SIGINT, 130),

@@ -64,6 +64,10 @@ last_answer = LastAnswer()
 """That of this process."""
 
 
+_CUT_OFF = b"Internal Server Error"
+"""The reply that the daemon's HTTP server sends for a request which ends with it."""
+
+
 class Broken(Exception):
     """The daemon closed the connection in the middle of an exchange."""
 
@@ -175,7 +179,10 @@ class HttpConnection:
         status, self.headers = self._read_head()
         pieces = self._body(self.headers)
         if status not in _OK:
-            raise problem_of(status, b"".join(pieces))
+            reply = b"".join(pieces)
+            if reply == _CUT_OFF:
+                raise Broken("the daemon ended before it answered")
+            raise problem_of(status, reply)
         if trouble is not None:
             raise Broken(str(trouble)) from trouble
         self._may_last = True

@@ -40,8 +40,12 @@ class RangeIndex:
             blocks = self._levels.setdefault(level, {})
             blocks.setdefault(block, {})[holder] = None
 
-    def discard(self, runs: Runs, holder: int) -> None:
-        """Forget that a holder named ranges."""
+    def discard(self, runs: Runs, holder: int) -> list[tuple[int, int]]:
+        """Forget that a holder named ranges; return the parts that no other names so.
+
+        Another holder may name an id of these parts by a block of another size.
+        """
+        freed: list[tuple[int, int]] = []
         for level, block in _blocks(runs):
             blocks = self._levels.get(level, {})
             holders = blocks.get(block)
@@ -50,8 +54,10 @@ class RangeIndex:
             holders.pop(holder, None)
             if not holders:
                 del blocks[block]
+                freed.append((block << level, ((block + 1) << level) - 1))
             if not blocks:
                 del self._levels[level]
+        return freed
 
     def holders(self, number: int) -> list[int]:
         """Return who names an id."""

@@ -222,6 +222,7 @@ class Executor(FutureExecutor):
                 self._session.check(self._request)
             except GrassError as error:
                 self._failure = error
+                self._note_failure(error)
                 return
             ready.set()
             while not self._is_done():

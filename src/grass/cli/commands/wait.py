@@ -78,7 +78,8 @@ def run(words: list[str]) -> int:
     if values.has("json"):
         print_document({"jobs": jobs})
     elif talks:
-        warn(closing(jobs, time.monotonic() - began))
+        took_s = time.monotonic() - began
+        warn(closing(jobs, took_s) if jobs else "no job matches: nothing to wait for")
     if names_one(select):
         return exit_code(jobs[0])
     return 0 if all(job["state"] == "succeeded" for job in jobs) else 1

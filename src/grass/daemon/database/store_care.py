@@ -18,7 +18,7 @@ from grass.daemon.database.database_loss import (
 from grass.daemon.database.open_store import cluster_in, in_postgres
 from grass.daemon.home_lock import locked
 from grass.daemon.worker_setup import note_id, worker_id
-from grass.errors import NotFound, Refused, UsageError
+from grass.errors import GrassError, NotFound, Refused, UsageError
 from grass.keeper.crash_points import crash_point
 from grass.setting_values import SQLITE
 from grass.store.blobs import Blobs
@@ -26,6 +26,7 @@ from grass.store.sql import checking
 from grass.store.sql.dialect import Connection
 from grass.store.sqlite import backups
 from grass.store.sqlite.database_file import damaged, open_reader, storage_error
+from grass.store.sqlite.database_note import DatabaseNote
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _opened(home: Home, url: str) -> Iterator[tuple[Connection, Blobs]]:
     if not os.path.exists(home.database):
         raise NotFound(f"there is no database {home.database}")
     path = Path(home.database)
+    _refuse_incomplete(home)
     try:
         with contextlib.closing(open_reader(path)) as db:
             _check_file(db, path)
@@ -146,8 +148,19 @@ def back_up(home: Home, url: str, target: str) -> tuple[int, int]:
     _refuse_postgres(url, "pg_dump")
     if not os.path.exists(home.database):
         raise NotFound(f"there is no database {home.database}")
+    _refuse_incomplete(home)
     files = identity_files.identity_files(home)
     return backups.back_up(Path(home.database), Path(target).absolute(), files)
+
+
+def _refuse_incomplete(home: Home) -> None:
+    """Refuse a database whose log is gone; a daemon that runs has both open."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked(home))
+        except GrassError:
+            return
+        DatabaseNote(Path(home.database)).check_log()
 
 
 def replaced_machine(home: Home, url: str, source: str) -> str | None:

@@ -14,18 +14,21 @@ CREATE TABLE held_sums (
 );
 
 -- Dependencies are ranges of jobs, `[need, first, last]`; they were single jobs,
--- `[job, need]`. Jobs that follow on each other become one range.
-UPDATE specs SET body = jsonb_set(body::jsonb, '{after}', (
-    SELECT jsonb_agg(jsonb_build_array(need, first, last) ORDER BY need COLLATE "C", first)
+-- `[job, need]`. Jobs that follow on each other become one range. Only this part of a
+-- body is read as JSON: bytes that are not UTF-8 are lone surrogates, which `jsonb` refuses.
+UPDATE specs SET body = replace(body, '"after":' || named.old, '"after":' || (
+    SELECT json_agg(json_build_array(need, first, last) ORDER BY need COLLATE "C", first)::text
     FROM (
         SELECT need, MIN(job) AS first, MAX(job) AS last FROM (
             SELECT job, need,
                 job - ROW_NUMBER() OVER (PARTITION BY need ORDER BY job) AS run
             FROM (
                 SELECT DISTINCT (value->>0)::bigint AS job, value->>1 AS need
-                FROM jsonb_array_elements(body::jsonb->'after')
-            ) AS named
+                FROM jsonb_array_elements(named.old::jsonb)
+            ) AS singles
         ) AS numbered
         GROUP BY need, run
     ) AS runs
-))::text WHERE jsonb_array_length(body::jsonb->'after') > 0;
+)) FROM (
+    SELECT id, substring(body FROM '"after":(\[\[[^]]*\](?:,\[[^]]*\])*\])') AS old FROM specs
+) AS named WHERE named.id = specs.id AND named.old IS NOT NULL;

@@ -12,7 +12,7 @@ from pathlib import Path
 from grass.errors import Refused, StorageError
 from grass.store.blob_folder import BlobFolder
 from grass.store.blobs import PIECE
-from grass.store.sqlite.database_file import SCHEMA_VERSION, open_reader
+from grass.store.sqlite.database_file import SCHEMA_VERSION, damaged, open_reader
 
 _TABLE = """CREATE TABLE backup_blobs (
     name TEXT NOT NULL, begins_at INTEGER NOT NULL, data BLOB NOT NULL,
@@ -28,7 +28,7 @@ def back_up(
 ) -> tuple[int, int]:
     """Copy a database and its blobs into one file; return its jobs and its blobs.
 
-    An older backup is replaced, anything else is not.
+    An older backup is replaced, once the copy was found to be whole; anything else is not.
     """
     if not _may_be_replaced(target):
         raise Refused(f"{target} is there, and is no backup", "choose another name")
@@ -48,7 +48,13 @@ def back_up(
             blobs = _add_blobs(copy, BlobFolder(path.parent / "blobs", is_shared=True))
             (jobs,) = copy.execute("SELECT COUNT(*) FROM jobs").fetchone()
             copy.commit()
+            (problem,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
+        if problem != "ok":
+            raise damaged(path, f"{problem}; {target} is left as it was")
         draft.rename(target)
+    except StorageError:
+        _remove(draft)
+        raise
     except (sqlite3.Error, OSError) as error:
         _remove(draft)
         raise StorageError(f"{target} cannot be written: {error}") from error
@@ -173,7 +179,8 @@ def _check(db: sqlite3.Connection, backup: Path) -> None:
         )
     (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
-        raise Refused(f"{backup} is damaged: {found}")
+        problem = " ".join(found.split())
+        raise Refused(f"{backup} is damaged: {problem}", "restore an older backup")
 
 
 def _restore_blobs(source: sqlite3.Connection, blobs: BlobFolder) -> None:

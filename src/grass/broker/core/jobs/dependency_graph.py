@@ -101,10 +101,8 @@ def remember(
 
 def forget(state: State, after: Waits, holder: int) -> None:
     """Drop what was kept for a holder."""
-    runs, dependents = runs_of(after), state.dependencies.dependents
-    dependents.discard(runs, holder)
-    ends = state.dependencies.ends
-    for first, last in runs:
+    dependents, ends = state.dependencies.dependents, state.dependencies.ends
+    for first, last in dependents.discard(runs_of(after), holder):
         for job in list(filter(ends.__contains__, range(first, last + 1))):
             if job not in dependents:
                 del ends[job]
