@@ -119,6 +119,9 @@ def test_a_log_that_was_deleted_after_a_crash_is_told(home: GrassHome) -> None:
         assert refused.returncode != 0
         assert "grass.db-wal is gone" in refused.stderr
         assert refused.stderr.count("\n") == 1
+    doctor = home.run("doctor")
+    assert doctor.returncode == 1
+    assert "grass.db-wal is gone" in doctor.stdout
     shutil.copy(kept, log)
     home.ok("start")
     assert home.state(held) == "held"

@@ -9,6 +9,7 @@ from grass.doctor.finding import Finding, note, ok, wrong
 from grass.errors import GrassError
 from grass.keeper.mounts import network_mount, read_mountinfo
 from grass.model.amounts import GIB
+from grass.setting_values import SQLITE
 from grass.settings import settings_of
 
 LEAST_BYTES, FEW_BYTES = 64 * 2**20, 1 * GIB
@@ -21,6 +22,7 @@ def home_findings(home: Home) -> Iterator[Finding]:
     yield _folder(home)
     yield _disk(_existing(home.folder))
     yield _settings(home)
+    yield from _database(home)
 
 
 def _folder(home: Home) -> Finding:
@@ -60,6 +62,17 @@ def _settings(home: Home) -> Finding:
         )
     path = config_file(home)
     return ok("settings", path if os.path.exists(path) else "the usual ones")
+
+
+def _database(home: Home) -> Iterator[Finding]:
+    """Report what a daemon would refuse to start on."""
+    from grass.daemon.database.store_care import check_files
+
+    try:
+        if os.path.isdir(home.folder) and settings_of(home).store == SQLITE:
+            check_files(home)
+    except GrassError as error:
+        yield wrong("queue", error.message, error.hint)
 
 
 def _existing(folder: str) -> str:

@@ -13,6 +13,7 @@ from grass.daemon.database.brokers_key import HomeKey
 from grass.daemon.database.database_loss import (
     MOVED,
     refuse_lost_database,
+    refuse_other_database,
     write_cluster,
 )
 from grass.daemon.database.open_store import cluster_in, in_postgres
@@ -161,6 +162,25 @@ def _refuse_incomplete(home: Home) -> None:
         except GrassError:
             return
         DatabaseNote(Path(home.database)).check_log()
+
+
+def check_files(home: Home) -> None:
+    """Raise for what keeps a daemon from starting on the files of this home."""
+    refuse_lost_database(home)
+    if os.path.exists(home.worker_id):
+        worker_id(home)
+    if not os.path.exists(home.database):
+        return
+    refuse_other_database(home)
+    _refuse_incomplete(home)
+    path = Path(home.database)
+    try:
+        with contextlib.closing(open_reader(path)) as db:
+            problem = DatabaseNote(path).damage(db)
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
+    if problem is not None:
+        raise damaged(path, problem)
 
 
 def replaced_machine(home: Home, url: str, source: str) -> str | None:

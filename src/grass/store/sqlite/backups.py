@@ -28,7 +28,7 @@ def back_up(
 ) -> tuple[int, int]:
     """Copy a database and its blobs into one file; return its jobs and its blobs.
 
-    An older backup is replaced, once the copy was found to be whole; anything else is not.
+    An older backup is replaced, if the copy is whole. Anything else is not.
     """
     if not _may_be_replaced(target):
         raise Refused(f"{target} is there, and is no backup", "choose another name")
