@@ -92,8 +92,8 @@ WAYS = {
     "GET /devices": Way("devices", (), "gpu"),
     "GET /workers/{name}/gpus/{unit}/usage": Way("gpu_usage", (HOST, "0"), "usage gpu:0", 4),  # noqa: E501
     "POST /workers/{name}/drain": Way("drain_worker", ("w",), f"drain {HOST}"),
-    "POST /workers/{name}/foreign/end": Way("end_foreign", ("w",), f"workers end {HOST} 1.1", 4),  # noqa: E501
-    "POST /workers/{name}/foreign/keep": Way("keep_foreign", ("w",), f"workers keep {HOST} all"),  # noqa: E501
+    "POST /workers/{name}/foreign/end": Way("end_foreign", ("w", ["1.1"]), f"workers end {HOST} 1.1", 4),  # noqa: E501
+    "POST /workers/{name}/foreign/keep": Way("keep_foreign", ("w", ["all"]), f"workers keep {HOST} all"),  # noqa: E501
     "DELETE /workers/{name}": Way("forget_worker", ("w",), f"workers forget {HOST}", 5),
     "GET /profiles": Way("profiles", (), "profile list"),
     "GET /profiles/export": Way("export_profiles", (), "profile export"),

@@ -24,6 +24,7 @@ from grass.link.messages import (
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import JobState
 
+OTHER = f"{'f' * 16}.5.1"
 CORE = {"cpu": {"0": WHOLE}}
 
 
@@ -39,7 +40,7 @@ def journal(broker: Brokerage, kind: str) -> list[dict[str, Any]]:
 
 
 def end(broker: Brokerage, attempts: list[str] | None = None) -> None:
-    broker.call(EndForeign(ME, "desk", attempts))
+    broker.call(EndForeign(ME, "desk", attempts or ["all"]))
 
 
 def stopped(broker: Brokerage) -> list[tuple[str, float]]:
@@ -225,7 +226,7 @@ def test_a_person_ends_those_that_are_named_with_the_usual_grace(
 def test_what_is_kept_is_remembered_until_it_ends(broker: Brokerage) -> None:
     report = stray(broker, 99)
     broker.hello([report])
-    broker.call(KeepForeign(ME, "desk"))
+    broker.call(KeepForeign(ME, "desk", ["all"]))
     assert not broker.said(Stop)
     broker.restart()
     broker.hello([report])
@@ -255,3 +256,67 @@ def test_a_worker_that_reports_any_number_of_jobs_has_a_bounded_number_read(
     broker.hello(reports)
     assert not broker.said(Stop)
     assert len(broker.state.foreign.of(WORKER)) == many
+
+
+def test_a_job_that_runs_twice_at_a_time_is_named_in_the_journal_and_the_log(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    broker.restart()
+    broker.hello([broker.report(job)])
+    broker.join("lab", running=[stray(broker, job, 7)])
+    lines = journal(broker, "foreign-found")
+    assert [line["running_twice"] for line in lines] == [[job]]
+    assert [one.job for one in broker.state.foreign.of("lab")] == [job]
+
+
+def test_a_job_is_not_released_before_the_worker_of_its_attempt_has_reported(
+    broker: Brokerage,
+) -> None:
+    broker.pause()
+    job = broker.enqueue()
+    broker.hello([stray(broker, job)])
+    broker.restart()
+    assert "`grass workers forget desk`" in broker.why(job)
+    reply = broker.release(job)
+    assert (reply.jobs, broker.job_state(job)) == ([], JobState.HELD)
+    assert "`desk`" in reply.warnings[0]
+    broker.hello()
+    assert f"`grass release {job}`" in broker.why(job)
+    assert broker.release(job).jobs == [job]
+    assert not broker.reason(job)
+
+
+def test_a_job_is_released_when_the_worker_of_its_attempt_was_forgotten(
+    broker: Brokerage,
+) -> None:
+    broker.pause()
+    job = broker.enqueue()
+    broker.join("lab", running=[stray(broker, job, 7)])
+    broker.restart()
+    broker.hello()
+    assert broker.release(job).jobs == []
+    broker.forget("lab")
+    assert broker.release(job).jobs == [job]
+
+
+def test_all_are_those_of_this_cluster(broker: Brokerage) -> None:
+    own = stray(broker, 99)
+    other = Report(OTHER, CORE, running=True, pid=8, placed_at=broker.now_us)
+    broker.hello([own, other])
+    end(broker)
+    assert [name for name, _ in stopped(broker)] == [own.attempt]
+    end(broker, [OTHER])
+    assert [name for name, _ in stopped(broker)] == [OTHER]
+
+
+def test_one_that_its_worker_no_longer_has_is_in_the_journal(
+    broker: Brokerage,
+) -> None:
+    report = stray(broker, 99)
+    broker.hello([report])
+    broker.hello()
+    broker.hello()
+    (line,) = journal(broker, "foreign-ended")
+    assert line["attempt"] == report.attempt
+    assert line["reason"] == "its worker no longer has it"

@@ -169,6 +169,27 @@ def test_a_clock_that_is_wrong_gets_a_warning(
     ]
 
 
+OWN_FOREIGN, OTHER_FOREIGN = {"attempt": "41.1"}, {"attempt": f"{'f' * 16}.5.1"}
+END_FOREIGN = "POST /workers/desk/foreign/end"
+
+
+def test_all_foreign_attempts_are_ended_after_a_confirmation_with_their_count(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    desk = {**DESK, "foreign": [OWN_FOREIGN, OTHER_FOREIGN]}
+    fake_daemon.answers["GET /workers"] = {"workers": [desk, GONE]}
+    fake_daemon.answers[END_FOREIGN] = {"jobs": [], "warnings": [], "changed": True}
+    refused = call("workers", "end", "desk", "all")
+    assert refused.code != 0
+    assert refused.err == (
+        "grass workers: this would end 1 foreign attempt on desk"
+        " (add --yes to do so, `grass workers foreign` to see which)\n"
+    )
+    assert fake_daemon.bodies(END_FOREIGN) == []
+    assert call("workers", "end", "--yes", "desk", "all").code == 0
+    assert fake_daemon.bodies(END_FOREIGN) == [{"attempts": ["41.1"]}]
+
+
 HELD = {"jobs": [7, 8, 9], "warnings": [], "changed": True, "held": [8, 9]}
 RELEASED = {"jobs": [8, 9], "warnings": [], "changed": True}
 

@@ -52,7 +52,9 @@ def test_a_job_that_is_not_in_the_backup_runs_on_until_a_person_ends_it(
     worker = one["worker"]
     home.ok("workers", "keep", worker, f"{job}.1")
     assert "grass workers foreign" not in home.run("workers").stderr
-    home.ok("workers", "end", worker, "all")
+    refused = home.run("workers", "end", worker, "all")
+    assert "this would end 1 foreign attempt" in refused.stderr
+    home.ok("workers", "end", "--yes", worker, "all")
     await_end(pid)
     (end,) = until(lambda: ends(home), "the end is not in the journal")
     assert (end["exit_code"], end["attempt"].endswith(f".{job}.1")) == (7, True)

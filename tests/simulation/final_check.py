@@ -80,7 +80,7 @@ def _end_foreign(cluster: Cluster, clients: Clients) -> None:
         names = [one.name for one in broker.state.foreign.of(machine.id)]
         if names:
             cluster.auditor.ended_by_hand.update(names)
-            clients.ask(lambda name, who=machine.id: EndForeign(name, who))  # type: ignore[misc]
+            clients.ask(lambda name, who=machine.id: EndForeign(name, who, ["all"]))  # type: ignore[misc]
     cluster.world.run(cluster.world.now + A_WHILE)
 
 

@@ -101,12 +101,15 @@ class ClusterClient(BrokerSession):
         """Forget a worker that is gone for good; what ran there is lost."""
         return self.write("DELETE", f"/workers/{quoted(name)}")
 
-    def end_foreign(self, name: str, attempts: list[str] | None = None) -> Document:
-        """Stop attempts that a worker runs and the database knows nothing of."""
+    def end_foreign(self, name: str, attempts: list[str]) -> Document:
+        """Stop attempts that a worker runs and the database knows nothing of.
+
+        `["all"]` are those of this cluster; those of another are named.
+        """
         path = f"/workers/{quoted(name)}/foreign/end"
         return self.write("POST", path, {"attempts": attempts})
 
-    def keep_foreign(self, name: str, attempts: list[str] | None = None) -> Document:
+    def keep_foreign(self, name: str, attempts: list[str]) -> Document:
         """Let such attempts run to their end, without further reminders."""
         path = f"/workers/{quoted(name)}/foreign/keep"
         return self.write("POST", path, {"attempts": attempts})

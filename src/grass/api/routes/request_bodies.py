@@ -297,8 +297,8 @@ class DrainWorkerBody(msgspec.Struct, forbid_unknown_fields=True):
 class ForeignBody(msgspec.Struct, forbid_unknown_fields=True):
     """Foreign attempts of a worker."""
 
-    attempts: list[str] | None = None
-    """Their names; None: all of them."""
+    attempts: list[str]
+    """Their names, or `all`: those of this cluster."""
 
 
 class StopBody(msgspec.Struct, forbid_unknown_fields=True):

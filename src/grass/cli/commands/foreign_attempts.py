@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from grass.cli.commands.verb_command import confirm
 from grass.cli.printing.quantities import ago, utc_now
-from grass.cli.printing.streams import print_document, report_change, say
+from grass.cli.printing.streams import counted, print_document, report_change, say
 from grass.cli.printing.table import render, show, this_screen
 from grass.client.client import Client
 from grass.errors import UsageError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
     from grass.client.json_codec import Document
 
+ALL = ["all"]
 HEADER = ("WORKER", "ATTEMPT", "NAME", "PID", "STARTED", "UNITS", "STATE")
 
 
@@ -70,12 +72,32 @@ def _state(one: Document) -> str:
     return "kept" if one["kept"] else "undecided"
 
 
+def _confirmed(client: Client, values: Values, worker: str) -> list[str]:
+    """Return the attempts of this cluster that `all` are, once they are confirmed."""
+    workers = client.workers()["workers"]
+    own = [
+        one["attempt"]
+        for found in workers
+        if worker in (found["name"], found["id"])
+        for one in found.get("foreign") or ()
+        if one["attempt"].count(".") == 1
+    ]
+    if not own:
+        # The broker refuses an unknown worker.
+        return ALL
+    what = f"end {counted(len(own), 'foreign attempt')} on {worker}"
+    confirm(what, values, look="`grass workers foreign`")
+    return own
+
+
 def _decide(values: Values, verb: str, worker: str, names: list[str]) -> int:
-    attempts = None if names == ["all"] else names
     with Client(broker=values.broker) as client:
+        attempts = names
+        if verb == "end" and names == ALL:
+            attempts = _confirmed(client, values, worker)
         act = client.end_foreign if verb == "end" else client.keep_foreign
         done = act(worker, attempts)
-    which = "all foreign attempts" if attempts is None else " ".join(names)
+    which = "all foreign attempts" if names == ALL else " ".join(names)
     document = {"worker": worker, "attempts": attempts, **done}
     if verb == "end":
         said = f"{which} on worker {worker}: SIGTERM is sent, SIGKILL after the grace"

@@ -102,7 +102,7 @@ def choose(
     return ChosenJobs(as_ranges(ids), ids)
 
 
-def confirm(what: str, values: Values) -> None:
+def confirm(what: str, values: Values, look: str = "--dry-run") -> None:
     """Ask on a terminal; elsewhere require `--yes`, and say what is done."""
     if values.has("yes"):
         if not values.has("quiet"):
@@ -110,7 +110,7 @@ def confirm(what: str, values: Values) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"this would {what}", "add --yes to do so, --dry-run to see which"
+            f"this would {what}", f"add --yes to do so, {look} to see which"
         )
     sys.stderr.write(f"{what}? [y/N] ")
     sys.stderr.flush()

@@ -35,6 +35,7 @@ OPTIONS = (
         "--even-if-alive",
         about="with `forget`: run jobs again that may still run there",
     ),
+    Option("-y, --yes", about="with `end` and `all`: do not ask"),
     BROKER,
     JSON,
 )
@@ -213,7 +214,8 @@ COMMAND = Command(
         "there: `release` or --even-if-alive runs them again. `foreign` lists attempts "
         "that run there and that the database knows nothing of, as after `grass "
         "restore`: they keep their units. `end` stops them, `keep` lets them run to "
-        "their end without further reminders; `all` names all of a worker."
+        "their end without further reminders; `all` names those of this cluster, and "
+        "`end` asks first. Those of another cluster are named one by one."
     ),
     options=OPTIONS,
     examples=(
@@ -222,6 +224,7 @@ COMMAND = Command(
         "grass workers forget desk",
         "grass workers foreign",
         "grass workers end desk 41.1",
+        "grass workers end --yes desk all",
         "grass workers keep desk all",
     ),
     run=run,

@@ -126,6 +126,8 @@ class ForeignAttempts:
         self._known: dict[str, dict[str, ForeignAttempt]] = {}
         """By worker and name."""
         self._of_jobs = Counter[int]()
+        self.reported: set[str] = set()
+        """The workers that have reported their attempts to this broker."""
 
     def __bool__(self) -> bool:
         """Return whether there are any."""

@@ -47,6 +47,9 @@ MAX_ENDS = 100
 """The exits of one hello that get a line in the journal."""
 STOP_REASON = "unknown to the broker"
 ENDED_HERE = "the database has it as ended"
+NO_LONGER_THERE = "its worker no longer has it"
+ALL = ["all"]
+"""In the place of names: all of this cluster that the worker has."""
 _OVER = (AttemptState.EXITED, AttemptState.LOST)
 
 
@@ -84,11 +87,20 @@ def reported(state: State, call: FromWorker, reports: Iterable[Report]) -> None:
         if known is None and report.running and not foreign.is_over:
             found.append(foreign)
         _act(state, report, foreign)
-    for name in before:
-        _drop(state, worker, name)
+    _end_unreported(state, worker, before)
     if found:
         _note_found(state, worker, found)
+    state.foreign.reported.add(worker.id)
     _read_rest(state, call)
+
+
+def _end_unreported(state: State, worker: Worker, names: Iterable[str]) -> None:
+    """Free what a worker no longer reports, and of which no exit has come."""
+    for lines, name in enumerate(names):
+        foreign = state.foreign.get(worker.id, name)
+        if foreign is not None and foreign.running and lines < MAX_ENDS:
+            _note(state, "foreign-ended", foreign, reason=NO_LONGER_THERE)
+        _drop(state, worker, name)
 
 
 def _names(state: State, call: FromWorker) -> list[str]:
@@ -296,13 +308,11 @@ def keep(state: State, call: KeepForeign) -> Done:
     return Done(changed=bool(new))
 
 
-def _chosen(
-    state: State, worker: Worker, names: list[str] | None
-) -> list[ForeignAttempt]:
-    """Return the foreign attempts that are named; all of the worker without names."""
+def _chosen(state: State, worker: Worker, names: list[str]) -> list[ForeignAttempt]:
+    """Return the foreign attempts that are named; `all` leaves out other clusters'."""
     known = state.foreign.of(worker.id)
-    if names is None:
-        return known
+    if names == ALL:
+        return [one for one in known if attempt_id(one.name).cluster == state.cluster]
     by_name = {one.name: one for one in known}
     by_name |= {short_name(state, one.name): one for one in known}
     for name in names:
@@ -326,11 +336,24 @@ def _stop(state: State, foreign: ForeignAttempt) -> None:
 
 def _note_found(state: State, worker: Worker, found: list[ForeignAttempt]) -> None:
     names = [one.name for one in found[:MAX_NAMED]]
-    who = {"worker": worker.id, "name": worker.name}
-    state.note("foreign-found", None, **who, count=len(found), attempts=names)
+    facts: dict[str, object] = {"worker": worker.id, "name": worker.name}
+    facts |= {"count": len(found), "attempts": names}
+    if twice := _running_twice(state, found):
+        facts["running_twice"] = twice[:MAX_NAMED]
+    state.note("foreign-found", None, **facts)
     state.batch.log(
         "attempts.foreign", worker=worker.name, attempts=len(found), attempt=names[0]
     )
+    if twice:
+        fields = {"worker": worker.name, "jobs": len(twice), "job": twice[0]}
+        state.batch.log("attempts.running-twice", **fields)
+
+
+def _running_twice(state: State, found: list[ForeignAttempt]) -> list[int]:
+    """Return the jobs of these attempts that this database has as running as well."""
+    jobs = dict.fromkeys(one.job for one in found if one.job in state.attempts)
+    running = AttemptState.RUNNING
+    return [job for job in jobs if job and state.attempts[job].state is running]
 
 
 def _note(state: State, kind: str, foreign: ForeignAttempt, **facts: object) -> None:

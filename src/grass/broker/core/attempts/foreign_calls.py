@@ -9,8 +9,8 @@ class EndForeign(Call[Done]):
     actor: str
     worker: str
     """By name or id."""
-    attempts: list[str] | None = None
-    """None: all that the worker has."""
+    attempts: list[str]
+    """Their names, or `all`: those of this cluster."""
 
 
 class KeepForeign(Call[Done]):
@@ -19,4 +19,4 @@ class KeepForeign(Call[Done]):
     actor: str
     worker: str
     """By name or id."""
-    attempts: list[str] | None = None
+    attempts: list[str]

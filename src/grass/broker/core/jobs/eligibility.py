@@ -24,6 +24,8 @@ from grass.model.times import rfc3339
 SLICE = 1000
 RUNS_ELSEWHERE = "an attempt of it runs that this database knows nothing of"
 """The reason of a job that is held because of a foreign attempt."""
+MAX_NAMED = 5
+"""The workers that one reason names."""
 
 
 def first_state(state: State, spec: Spec, *, hold: bool) -> JobState:
@@ -105,10 +107,38 @@ def hold_back(state: State, job: Job) -> None:
         state.note("held", job.id, reason=job.reason)
 
 
+def unreported(state: State, job: Job) -> list[str]:
+    """Return the workers that may run a foreign attempt of a job that is held for it.
+
+    This broker began after the job was held, and they have not reported to it.
+    """
+    if not _is_held_back(job):
+        return []
+    pinned = state.specs[job.spec].worker
+    return [
+        worker.name
+        for worker in state.workers.values()
+        if worker.id not in state.foreign.reported and pinned in (None, worker.id)
+    ]
+
+
+def unreported_text(names: list[str]) -> str:
+    """Name the workers that have to report, and what to do if one never will."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    named = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
+    return (
+        f"it may still run on a worker that has not reported yet ({named}{more});"
+        f" one that never will: `grass workers forget {names[0]}`"
+    )
+
+
+def _is_held_back(job: Job) -> bool:
+    return job.state is JobState.HELD and job.reason == RUNS_ELSEWHERE
+
+
 def let_go(state: State, job: Job) -> None:
     """Release a job that was held for an attempt that never began."""
-    held_back = job.state is JobState.HELD and job.reason == RUNS_ELSEWHERE
-    if held_back and not state.foreign.runs(job.id):
+    if _is_held_back(job) and not state.foreign.runs(job.id):
         job.reason = None
         state.move_job(job, JobState.WAITING)
         state.note("released", job.id)
@@ -217,15 +247,8 @@ def _waits_until(state: State, job: Job) -> int | None:
 
 def why(state: State, job: Job) -> str:
     """Describe in one line why a held or waiting job does not start."""
-    if job.state is JobState.HELD and job.reason == FORGOTTEN:
-        return (
-            "held: its worker was forgotten, and may still run it;"
-            f" `grass release {job.id}` runs it again"
-        )
-    if job.state is JobState.HELD and state.foreign.runs(job.id):
-        return f"held: {RUNS_ELSEWHERE}; `grass workers foreign` lists it"
     if job.state is JobState.HELD:
-        return f"held; `grass release {job.id}` lets it start"
+        return _why_held(state, job)
     still_open = dependency_graph.open_dependencies(state, job)
     if still_open:
         return dependency_graph.open_text(state, job, still_open)
@@ -233,6 +256,19 @@ def why(state: State, job: Job) -> str:
     if job.not_before is not None and job.not_before == at:
         return f"retry {job.failures} at {rfc3339(at)}"
     return f"begins {rfc3339(at)}" if at else "starts with the next decision"
+
+
+def _why_held(state: State, job: Job) -> str:
+    if job.reason == FORGOTTEN:
+        return (
+            "held: its worker was forgotten, and may still run it;"
+            f" `grass release {job.id}` runs it again"
+        )
+    if state.foreign.runs(job.id):
+        return f"held: {RUNS_ELSEWHERE}; `grass workers foreign` lists it"
+    if names := unreported(state, job):
+        return f"held: {unreported_text(names)}"
+    return f"held; `grass release {job.id}` lets it start"
 
 
 def _starts_at(state: State, job: Job) -> int:

@@ -158,6 +158,10 @@ def _release(state: State, actor: str, job: Job) -> str | None:
             f"job {job.id} stays held: an attempt of it still runs;"
             " see `grass workers foreign`"
         )
+    if names := eligibility.unreported(state, job):
+        return f"job {job.id} stays held: {eligibility.unreported_text(names)}"
+    if job.reason == eligibility.RUNS_ELSEWHERE:
+        job.reason = None
     state.move_job(job, JobState.WAITING)
     state.note_by(actor, "released", job.id)
     eligibility.queue_if_ready(state, job)

@@ -54,6 +54,7 @@ def _lose_attempts(state: State, worker: Worker) -> list[int]:
         tracking.lose(state, job, attempt, FORGOTTEN)
     for foreign in state.foreign.of(worker.id):
         state.foreign.release(worker.id, foreign.name)
+    state.foreign.reported.discard(worker.id)
     return [attempt.job for attempt in held]
 
 
