@@ -321,3 +321,21 @@ def test_lines_of_the_journal_have_no_gap_where_a_commit_failed(
     first.commit(Changes(events=[event]), epoch)
     assert [one.seq for one in second.events(0, 10, None, ())] == [1, 2, 3]
     assert second.last_event() == 3
+
+
+def test_a_refused_process_leaves_commits_and_term_of_the_first_alone(
+    two: tuple[Store, Store], database: str
+) -> None:
+    import psycopg
+
+    first, second = two
+    first.announce(process("desk"))
+    first.take_lease("a", "h1", TERM_S, process="desk")
+    with psycopg.connect(database) as slow:
+        slow.execute("SELECT epoch FROM lead FOR KEY SHARE")
+        # As long as a commit must have waited for its client to be ended.
+        sleep(2.1)
+        with pytest.raises(BrokerInUse):
+            second.take_lease("a", "h1", TERM_S / 10, process="copy")
+        slow.commit()
+    assert first.lease().remaining_s > TERM_S / 2

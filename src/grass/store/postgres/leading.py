@@ -72,11 +72,14 @@ class Leading:
         term_s: float,
         process: str,
     ) -> bool:
+        claimed = (holder, process, CLAIM_S)
+        if db.execute(self._sql["is_claimed"], claimed).fetchone():
+            # The commits and the term may be those of the process that has the claim.
+            return False
         db.execute(self._sql["end_left_commits"], (holder,))
         if term_s:
             db.execute(self._sql["cut_term"], (term_s,))
         taken = (holder, address, term_s, holder, SCHEMA_VERSION)
-        claimed = (holder, process, CLAIM_S)
         return db.execute(self._sql["take_lead"], (*taken, *claimed)).rowcount > 0
 
     def _check_process(self, db: PostgresConnection, holder: str, process: str) -> None:

@@ -130,6 +130,12 @@ AND NOT EXISTS (
     AND seen_at <= clock_timestamp()
 );
 
+-- name: is_claimed
+SELECT 1 FROM brokers
+WHERE id = ? AND CAST(body AS JSON) ->> 'process' NOT IN ('', ?)
+AND seen_at > clock_timestamp() - ? * INTERVAL '1 second'
+AND seen_at <= clock_timestamp();
+
 -- The clock of another server, which has taken over, may be behind.
 
 -- name: cut_term
