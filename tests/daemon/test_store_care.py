@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -84,3 +86,33 @@ def test_a_backup_that_was_made_while_it_ran_is_restored(home: GrassHome) -> Non
     home.ok("start")
     assert [one["id"] for one in home.document()["jobs"]] == [1]
     assert home.run("restore", "nowhere").returncode == 4
+
+
+def test_a_command_that_has_the_lock_is_not_stopped_as_a_daemon(
+    cold: GrassHome,
+) -> None:
+    """As a restore, which would be killed between two of its steps."""
+    cold.folder.mkdir(mode=0o700)
+    script = (
+        "import sys\n"
+        "from grass.config import Home\n"
+        "from grass.daemon.home_lock import locked\n"
+        "with locked(Home(sys.argv[1]), 'grass restore'):\n"
+        "    print('locked', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    words = [sys.executable, "-c", script, str(cold.folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "locked\n"
+        for words in (["stop"], ["daemon"]):
+            refused = cold.run(*words)
+            assert refused.returncode == 5
+            told = f"grass: `grass restore` (pid {command.pid}) is at work ("
+            assert refused.stderr.startswith(told)
+            assert refused.stderr.count("\n") == 1
+        assert not (cold.folder / "stopped").exists()
+        command.communicate("")
+    assert command.returncode == 0
+    assert "no daemon was running" in cold.ok("stop")

@@ -18,7 +18,7 @@ from grass.client.json_codec import decoded
 from grass.client.patience import Patience
 from grass.client.private_files import read_file
 from grass.config import autostart_allowed
-from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon
+from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -218,19 +218,29 @@ def _lock_start(lock: int) -> None:
             )
 
 
-def holder_pid(home: Home) -> int | None:
-    """Return the pid that the last daemon wrote into the lock of a home, if any."""
+def lock_holder(home: Home) -> tuple[int, str] | None:
+    """Return the pid in the lock of a home, and the command; a daemon has no command.
+
+    It is that of the last process that had the lock, which may be over.
+    """
     try:
-        with open(home.daemon_lock, "rb") as lock:
-            return int(lock.read(32))
+        with open(home.daemon_lock, encoding="ascii") as lock:
+            pid, _, command = lock.read(64).strip().partition(" ")
+            return int(pid), command
     except (OSError, ValueError):
         return None
 
 
+def at_work(pid: int | None, command: str) -> Refused:
+    """Return the error for a command that has the lock of the daemon."""
+    return Refused(f"`{command}` (pid {pid}) is at work", "try again when it has ended")
+
+
 def _holder(home: Home) -> str:
-    """Name the daemon that has locked a home, with its pid where the lock has it."""
-    pid = holder_pid(home)
-    return "the daemon" if pid is None else f"the daemon (pid {pid})"
+    """Name the process that has locked a home, with its pid where the lock has it."""
+    pid, command = lock_holder(home) or (None, "")
+    who = f"`{command}`" if command else "the daemon"
+    return who if pid is None else f"{who} (pid {pid})"
 
 
 def _is_served(home: Home) -> bool:

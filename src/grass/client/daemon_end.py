@@ -1,7 +1,8 @@
 """The process of the daemon that serves a home: signals to it, and its end.
 
 A pid that was written down may be of another process by now. So a pidfd is opened, and
-its process must have the home's lock open: no signal reaches another one.
+its process must have the home's lock open: no signal reaches another one. Nor does one
+reach a command that has the lock of the daemon, as `grass restore`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import select
 import signal
 
-from grass.client.autostart import holder_pid
+from grass.client.autostart import at_work, lock_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,18 +41,24 @@ class DaemonProcess:
 
 
 def daemon_of(home: Home) -> DaemonProcess | None:
-    """Return the daemon of a home; None: there is none, or it cannot be identified."""
-    pid = holder_pid(home)
-    if pid is None:
+    """Return the daemon of a home; None: there is none, or it cannot be identified.
+
+    Raises `Refused` if a command has the lock of the daemon.
+    """
+    holder = lock_holder(home)
+    if holder is None:
         return None
+    pid, command = holder
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
         return None
-    if _has_open(pid, home.daemon_lock):
-        return DaemonProcess(pid, descriptor)
-    os.close(descriptor)
-    return None
+    if not _has_open(pid, home.daemon_lock):
+        os.close(descriptor)
+        return None
+    if command:
+        raise at_work(pid, command)
+    return DaemonProcess(pid, descriptor)
 
 
 def _has_open(pid: int, path: str) -> bool:

@@ -1,9 +1,9 @@
 """Locks a state directory: one daemon at a time, on a local disk.
 
 The lock is on the folder itself, which cannot be replaced while the database stays in
-it. A second one is on `daemon.lock`, which has the pid of its holder, and which daemons
-of earlier versions check. The kernel releases locks with the process, so a daemon that
-was killed leaves nothing to clean up.
+it. A second one is on `daemon.lock`, which daemons of earlier versions check. It has
+the pid of its holder, and then the name of a command that is no daemon. The kernel
+releases locks with the process, so a daemon that was killed leaves nothing to clean up.
 
 Each daemon also binds an abstract socket whose name has its uid and pid, and never
 reads from it. Every user sees such names in /proc/net/unix, which makes a warning about
@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from grass.client.autostart import at_work, lock_holder
 from grass.config import Home
 from grass.devices.probe import boot_id
 from grass.errors import GrassError, Refused
@@ -36,8 +37,8 @@ _announced: list[socket.socket] = []
 
 
 @contextlib.contextmanager
-def locked(home: Home) -> Iterator[None]:
-    """Hold the locks of a state directory."""
+def locked(home: Home, command: str = "") -> Iterator[None]:
+    """Hold the locks of a state directory, for a daemon or the command of a name."""
     _refuse_network_disk(home.folder)
     with contextlib.ExitStack() as locks:
         try:
@@ -51,7 +52,7 @@ def locked(home: Home) -> Iterator[None]:
             text = f"{home.folder} cannot be used: {error.strerror}"
             raise GrassError(text) from error
         locks.callback(os.close, lock)
-        _write_pid(lock)
+        _write_holder(lock, command)
         yield
 
 
@@ -63,14 +64,14 @@ def lock_name(home: Home) -> str:
 
 def restore_lock(home: Home) -> None:
     """Make `daemon.lock` anew, and hold it until the process ends."""
-    _write_pid(_lock(home.daemon_lock, os.O_RDWR | os.O_CREAT))
+    _write_holder(_lock(home.daemon_lock, os.O_RDWR | os.O_CREAT), "")
 
 
 def _already_locked(home: Home) -> Refused:
-    first = ""
-    with contextlib.suppress(OSError):
-        first = Path(home.daemon_lock).read_text().strip()
-    who = f"a daemon with pid {first}" if first else "a daemon"
+    pid, command = lock_holder(home) or (None, "")
+    if command:
+        return at_work(pid, command)
+    who = "a daemon" if pid is None else f"a daemon with pid {pid}"
     return Refused(
         f"{who} already serves {home.folder}",
         "`grass stop` ends it, GRASS_HOME chooses another home",
@@ -93,10 +94,11 @@ def _lock(path: str, flags: int) -> int:
             return descriptor
 
 
-def _write_pid(lock: int) -> None:
-    """Overwrite the pid of the holder, which needs no room on a full disk."""
+def _write_holder(lock: int, command: str) -> None:
+    """Overwrite the holder of the lock, which needs no room on a full disk."""
+    text = f"{os.getpid()} {command}".strip() + "\n"
     with contextlib.suppress(OSError):
-        os.ftruncate(lock, os.pwrite(lock, f"{os.getpid()}\n".encode(), 0))
+        os.ftruncate(lock, os.pwrite(lock, text.encode(), 0))
 
 
 def _refuse_network_disk(folder: str) -> None:

@@ -1,5 +1,6 @@
 """`grass stop`: stop the daemon, and remember that it was stopped."""
 
+import os
 import threading
 from collections.abc import Callable
 from signal import SIGKILL, SIGTERM
@@ -33,12 +34,14 @@ def run(words: list[str]) -> int:
     """Stop the daemon; it is gone when this returns."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
+    was_stopped = os.path.exists(home().stopped)
     remember_stop(home())
     try:
         stopped = stop_daemon(jobs=values.has("jobs"))
     except GrassError:
         # The daemon runs on: other commands may use it.
-        forget_stop(home())
+        if not was_stopped:
+            forget_stop(home())
         raise
     if values.has("json"):
         print_document(stopped._asdict())

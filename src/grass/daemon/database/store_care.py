@@ -41,7 +41,7 @@ def move(home: Home, source: str, target: str) -> dict[str, int]:
             "one of the two is `sqlite`, the other one a URL",
             "between two PostgreSQL servers use pg_dump and pg_restore",
         )
-    with locked(home):
+    with locked(home, "grass store move"):
         to_file = target == SQLITE
         return _to_file(home, source) if to_file else _to_postgres(home, target)
 
@@ -96,7 +96,7 @@ def forget_environments(home: Home, url: str) -> int:
     from grass.store.postgres.address import address_of
     from grass.store.postgres.fencing import give_up_environments
 
-    with locked(home):
+    with locked(home, "grass store forget-environments"):
         _refuse_empty(url)
         return give_up_environments(address_of(url))
 
@@ -194,7 +194,7 @@ def replaced_machine(home: Home, url: str, source: str) -> str | None:
 def restore(home: Home, url: str, source: str) -> int:
     """Put a backup in the place of the database, and its broker's identity here."""
     _refuse_postgres(url, "pg_restore")
-    with locked(home):
+    with locked(home, "grass restore"):
         files = backups.files_in(Path(source))
         jobs = backups.restore(Path(source), Path(home.database))
         with contextlib.closing(SqliteStore(Path(home.database))) as store:
