@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from grass.keeper import crash_points
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.processes import alive
@@ -73,6 +75,57 @@ def test_the_identity_that_a_home_had_is_kept_beside_the_restored_one(
     assert own.read_text() == was
     kept = home.folder / "worker-id.before-restore"
     assert kept.read_text() == "0123456789abcdef\n"
+
+
+def test_each_identity_that_was_replaced_is_kept(
+    home: GrassHome, tmp_path: Path
+) -> None:
+    home.ok("backup", str(tmp_path / "kept"))
+    home.ok("stop")
+    own = home.folder / "worker-id"
+    for id in ("0123456789abcdef", "fedcba9876543210"):
+        own.write_text(f"{id}\n")
+        home.ok("restore", "--replace", str(tmp_path / "kept"))
+    kept = [home.folder / f"worker-id.before-restore{end}" for end in ("", ".2")]
+    ids = [one.read_text().strip() for one in kept]
+    assert ids == ["0123456789abcdef", "fedcba9876543210"]
+
+
+def test_a_restore_leaves_the_options_of_the_daemon(
+    home: GrassHome, tmp_path: Path
+) -> None:
+    options = home.folder / "daemon-options.json"
+    home.ok("restart", "--bind", "127.0.0.1:0")
+    home.ok("backup", str(tmp_path / "kept"))
+    home.ok("restart", "--bind", "127.0.0.2:0")
+    home.ok("stop")
+    was = options.read_bytes()
+    home.ok("restore", str(tmp_path / "kept"))
+    assert options.read_bytes() == was
+    options.unlink()
+    home.ok("restore", str(tmp_path / "kept"))
+    assert b"127.0.0.1:0" in options.read_bytes()
+
+
+def test_a_restore_that_is_killed_has_no_database_without_its_identity(
+    home: GrassHome, tmp_path: Path
+) -> None:
+    home.ok("restart", "--bind", "127.0.0.1:0")
+    home.enqueue("--hold", "--", "true")
+    home.ok("backup", str(tmp_path / "kept"))
+    home.ok("stop")
+    home.client.close()
+    before = identity(home.folder)
+    leave_only(home.folder, tmp_path / "kept")
+    words = ["restore", "--replace", str(tmp_path / "kept")]
+    killed = home.run(*words, env={crash_points.VARIABLE: "restore-identity:1"})
+    assert killed.returncode == -signal.SIGKILL
+    assert identity(home.folder) == before
+    refused = home.run("start")
+    assert refused.returncode != 0
+    assert "restore it from a backup" in refused.stderr
+    assert "the database has 1 job again" in home.ok(*words)
+    home.ok("start")
 
 
 def test_a_lost_worker_id_is_recovered_and_its_job_runs_on(

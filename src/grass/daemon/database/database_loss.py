@@ -98,12 +98,17 @@ def _parsed_cluster(data: bytes) -> str:
 def own_cluster(home: Home) -> str | None:
     """Return the cluster of this home's own queue; None: it never had one."""
     try:
-        with contextlib.closing(open_reader(Path(home.database))) as db:
-            told = dict(db.execute(SqliteDialect()["load_meta"]))
+        return cluster_of(Path(home.database))
     except sqlite3.Error:
         # SQLite cannot open it on a full disk.
         return written_cluster(home)
-    return told.get("cluster")
+
+
+def cluster_of(path: Path) -> str | None:
+    """Return the cluster of a database; None: it has none yet."""
+    with contextlib.closing(open_reader(path)) as db:
+        meta: dict[str, str] = dict(db.execute(SqliteDialect()["load_meta"]))
+    return meta.get("cluster")
 
 
 def _size(path: str) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from grass.client.private_files import replace_private
 from grass.config import KEY_FILE, Home
 from grass.errors import Refused
+from grass.store.sqlite.backups import name_to_keep
 
 MACHINE = "machine"
 """The entry with the name of the machine, and the home, that was backed up."""
@@ -50,13 +51,20 @@ def refuse_replacing(machine: str, source: str) -> Refused:
 
 
 def put_back(home: Home, files: dict[str, bytes]) -> None:
-    """Write a backup's files, and keep those that they replace under another name."""
+    """Write a backup's files, and keep those that they replace under another name.
+
+    The options of a daemon are put back only where there are none: they concern the
+    machine that it runs on.
+    """
     for path in _paths(home):
         data = files.get(os.path.basename(path))
         if data is None or _is_same(path, data):
             continue
+        if path == home.options and os.path.exists(path):
+            continue
+        # By a second name, so that a crash leaves the old file or the new one.
         with suppress(FileNotFoundError):
-            os.rename(path, f"{path}.before-restore")
+            os.link(path, name_to_keep(Path(path)))
         replace_private(path, data.decode())
 
 

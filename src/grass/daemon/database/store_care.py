@@ -12,6 +12,7 @@ from grass.daemon.database import identity_files
 from grass.daemon.database.brokers_key import HomeKey
 from grass.daemon.database.database_loss import (
     MOVED,
+    cluster_of,
     refuse_lost_database,
     refuse_other_database,
     write_cluster,
@@ -196,10 +197,17 @@ def restore(home: Home, url: str, source: str) -> int:
     _refuse_postgres(url, "pg_restore")
     with locked(home, "grass restore"):
         files = backups.files_in(Path(source))
-        jobs = backups.restore(Path(source), Path(home.database))
-        with contextlib.closing(SqliteStore(Path(home.database))) as store:
-            write_cluster(home, store.load(0).cluster)
-        identity_files.put_back(home, files)
+
+        def put_back(database: Path) -> None:
+            # After a crash no daemon uses the database with another identity, nor
+            # the identity with another database.
+            write_cluster(home, cluster_of(database) or "")
+            identity_files.put_back(home, files)
+            crash_point("restore-identity")
+
+        jobs = backups.restore(Path(source), Path(home.database), put_back)
+        # Brings it to the schema of this version.
+        SqliteStore(Path(home.database)).close()
         with contextlib.suppress(FileNotFoundError):
             note_id(home, Path(home.worker_id).read_text().strip())
     return jobs

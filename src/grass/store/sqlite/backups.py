@@ -5,7 +5,7 @@ own, which only backups have, and so are small files that go with the database.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -96,10 +96,13 @@ def _pieces(blobs: BlobFolder, name: str) -> Iterator[tuple[str, int, bytes]]:
         offset += len(piece)
 
 
-def restore(backup: Path, path: Path) -> int:
+def restore(
+    backup: Path, path: Path, prepare: Callable[[Path], None] = lambda _: None
+) -> int:
     """Make the database of a backup; return its jobs.
 
-    A database that is there already is kept under another name.
+    A database that is there already is kept under another name. `prepare` gets the
+    complete database before that is put in place.
     """
     draft = path.with_name(path.name + ".restoring")
     _remove(draft)
@@ -117,7 +120,8 @@ def restore(backup: Path, path: Path) -> int:
     except (sqlite3.Error, OSError) as error:
         _remove(draft)
         raise StorageError(f"{backup} cannot be restored: {error}") from error
-    kept = _name_to_keep(path)
+    prepare(draft)
+    kept = name_to_keep(path)
     for end in ("-wal", "-shm", ""):
         old = Path(f"{path}{end}")
         if old.exists():
@@ -138,8 +142,8 @@ def files_in(backup: Path) -> dict[str, bytes]:
         raise StorageError(f"{backup} cannot be restored: {error}") from error
 
 
-def _name_to_keep(path: Path) -> Path:
-    """Return a name beside a database under which nothing is kept yet."""
+def name_to_keep(path: Path) -> Path:
+    """Return a name beside a file under which nothing is kept yet."""
     kept, number = Path(f"{path}.before-restore"), 1
     while kept.exists():
         number += 1
