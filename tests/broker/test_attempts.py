@@ -242,12 +242,35 @@ def test_a_start_of_a_job_cancelled_in_its_batch_is_recalled(
     broker.step_hear(hello)
     broker.step(Cancel(ME, [job]))
     sent = [
-        placing.unless_cancelled(broker.state, message)
-        for _, message in broker.core.take().outbox
+        placing.unless_obsolete(broker.state, worker, message)
+        for worker, message in broker.core.take().outbox
     ]
     assert not any(isinstance(message, Start) for message in sent)
     placed_at = broker.state.attempts[job].started_at
     assert Recall([broker.name(job)], [placed_at]) in sent
+
+
+@pytest.mark.parametrize("missing", ["/srv/code", ""])
+def test_a_start_that_was_returned_in_its_batch_is_recalled_where_it_was(
+    broker: Brokerage, missing: str
+) -> None:
+    job = broker.enqueue(worker=None)
+    name, placed_at = broker.name(job), broker.state.attempts[job].started_at
+    if missing:
+        broker.join("farm", "{cpu:2}")
+    broker.step_hear(Hello(WORKER, "desk", BOOT, units(broker.found), [], []))
+    reason = "could not start: no folder" if missing else RECALLED
+    broker.step_hear(Returned(name, reason, placed_at, missing))
+    broker.core.decide(1.0)
+    sent = [
+        (worker, placing.unless_obsolete(broker.state, worker, message))
+        for worker, message in broker.core.take().outbox
+    ]
+    assert (WORKER, Recall([name], [placed_at])) in sent
+    now = broker.state.attempts[job]
+    assert (broker.name(job), now.worker) == (name, "farm" if missing else WORKER)
+    starts = [(worker, m.placed_at) for worker, m in sent if isinstance(m, Start)]
+    assert starts == [(now.worker, now.started_at)]
 
 
 def test_a_late_answer_about_a_number_that_is_used_again_changes_nothing(

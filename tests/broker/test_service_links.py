@@ -303,16 +303,16 @@ def _of_the_farm(said: object) -> bool:
 def test_a_defect_after_the_commit_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, failures = placing.unless_cancelled, [RuntimeError("a defect")]
+    real, failures = placing.unless_obsolete, [RuntimeError("a defect")]
 
-    def fail(state: State, message: ToWorker) -> ToWorker:
+    def fail(state: State, worker: str, message: ToWorker) -> ToWorker:
         if failures:
             raise failures.pop()
-        return real(state, message)
+        return real(state, worker, message)
 
     async def story(broker: Broker, own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
-        monkeypatch.setattr(placing, "unless_cancelled", fail)
+        monkeypatch.setattr(placing, "unless_obsolete", fail)
         await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Resync)
         own.hello()

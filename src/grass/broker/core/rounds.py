@@ -245,7 +245,7 @@ class Rounds:
         self._answer(applied)
         self._shell.reached("broker.before-dispatch")
         for worker, message in batch.outbox:
-            said = placing.unless_cancelled(self.core.state, message)
+            said = placing.unless_obsolete(self.core.state, worker, message)
             self._shell.send(worker, said)
         self._shell.ask_engines(batch.engine_effects)
         for event in batch.log_events:

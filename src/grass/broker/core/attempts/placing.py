@@ -208,13 +208,19 @@ def _has_callers_files(state: State, spec: Spec, attempt: Attempt) -> bool:
     return worker == origin or state.pools.shares_home(worker)
 
 
-def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
+def unless_obsolete(state: State, worker: str, message: ToWorker) -> ToWorker:
     """Replace a start that this batch made needless by a recall.
 
-    The caller that cancelled the job is answered that it does not start any more.
+    The caller that cancelled the job is answered that it does not start any more. An
+    attempt that its worker returned may be on another one by now, under the same name.
     """
     if not isinstance(message, Start):
         return message
     found = tracking.live(state, message.attempt)
-    wanted = found is not None and found[0].stopping_since is None
+    wanted = found is not None and _is_wanted(*found, worker, message.placed_at)
     return message if wanted else Recall([message.attempt], [message.placed_at])
+
+
+def _is_wanted(job: Job, attempt: Attempt, worker: str, placed_at: int) -> bool:
+    is_there = attempt.worker == worker and tracking.is_about(attempt, placed_at)
+    return is_there and job.stopping_since is None
