@@ -230,6 +230,26 @@ def test_keeper_with_an_unacknowledged_exit_stays_while_its_socket_does() -> Non
     assert of(core.step(events.SocketMissing(), 1.0), effects.Exit)
 
 
+def test_a_sigterm_without_the_socket_ends_the_jobs() -> None:
+    core = core_with_job()
+    core.step(events.Closed(7), 1.0)
+    (check,) = of(core.step(events.Terminated(), 1.0), effects.CheckSocket)
+    missing = events.SocketMissing(ends_jobs=check.ends_jobs)
+    assert of(core.step(missing, 1.0), effects.SignalProcesses)
+
+
+def test_a_sigterm_while_the_socket_was_there_ends_no_job_when_it_is_lost_later() -> (
+    None
+):
+    core = core_with_job()
+    core.step(events.Closed(7), 1.0)
+    # The check finds the socket.
+    core.step(events.Terminated(), 1.0)
+    (check,) = of(core.step(events.TimerTick(), 9000.0), effects.CheckSocket)
+    missing = events.SocketMissing(ends_jobs=check.ends_jobs)
+    assert not of(core.step(missing, 9000.0), effects.SignalProcesses)
+
+
 def test_the_code_of_a_process_found_by_its_marker_is_not_taken_for_the_jobs() -> None:
     spawning = core_with_job().snapshot()[:1]
     core = KeeperCore(2, "boot")

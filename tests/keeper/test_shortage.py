@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from grass.keeper.start_errors import CannotStart
 from grass.keeper.system.records import Records
 from grass.keeper.system.spawn import _exec_failure
 from tests.support.building import typed
+from tests.support.patience import until
 from tests.support.shortage import ForkLimit, forks, make_room, small_disk, use_up_files
 
 from .conversation import Daemon, kill_and_await
@@ -142,6 +144,35 @@ def test_output_that_a_job_chose_itself_on_a_full_disk_fails_the_job(
     use_up_files(disk)
     exited = daemon.run("a", "echo", "hi", output=str(disk / "1" / "1.log"))
     assert exited["reason"].endswith("no space left on device")
+
+
+def test_a_full_disk_without_the_socket_ends_no_job_when_somebody_sends_sigterm(
+    disk: Path, make_daemon: Make
+) -> None:
+    daemon = make_daemon(disk)
+    daemon.start("a", "sleep", "100")
+    daemon.expect("started")
+    (disk / "keeper.sock").unlink()
+    use_up_files(disk)
+    daemon.close()
+    until(lambda: has_handled_signals(daemon.keeper), "the keeper sleeps")
+    os.kill(daemon.keeper, signal.SIGTERM)
+    until(lambda: has_handled_signals(daemon.keeper), "the keeper handles SIGTERM")
+    make_room(disk)
+    until((disk / "keeper.sock").exists, "the keeper makes its socket again")
+    successor = make_daemon(disk)
+    assert successor.keeper == daemon.keeper
+    (state,) = successor.hello["attempts"]
+    assert (state["state"], state.get("reason")) == ("running", None)
+    successor.send(v="stop", id="a", signal=15, grace=9, reason="cancelled")
+    assert successor.expect("exited", "a")["reason"] == "cancelled"
+
+
+def has_handled_signals(pid: int) -> bool:
+    """Return whether a process sleeps, with no signal pending."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return status["State"][0] == "S" and int(status["ShdPnd"], 16) == 0
 
 
 # Whose fault a failure is.

@@ -202,6 +202,9 @@ class Sync(NamedTuple):
 class CheckSocket(NamedTuple):
     """Create the socket's file again if it is gone; SocketMissing if that fails."""
 
+    ends_jobs: bool = False
+    """Whether the jobs end if it fails."""
+
 
 class Exit(NamedTuple):
     """End the keeper: it has neither attempts nor exits."""

@@ -64,8 +64,6 @@ class KeeperCore:
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
-        self._terminating = False
-        """Whether a SIGTERM is to be acted on, if the keeper is out of reach."""
         self._handlers = self._event_handlers()
         self._verbs = self._verb_handlers()
         self._due: dict[str, Callable[[KeeperAttempt, float], None]] = {
@@ -361,15 +359,14 @@ class KeeperCore:
 
     def _socket_is_missing(self, event: events.SocketMissing, now: float) -> None:
         self._socket_missing = True
-        if self._terminating and event.replaced:
+        if event.ends_jobs and event.replaced:
             # The other keeper has found the jobs, and they go on.
             self._state.want(effects.Exit())
-        elif self._terminating:
+        elif event.ends_jobs:
             for attempt in list(self.attempts.values()):
                 if attempt.state not in ("ended", "exited"):
                     kill_at = now + attempt.spawning.grace
                     self._end(attempt, StopPlan(kill_at, SIGTERM, ORPHANED), now)
-        self._terminating = False
 
     def _folder_lost(self, event: events.FolderLost, now: float) -> None:
         """Put the folder back soon: it may be that all of the home is being deleted."""
@@ -378,8 +375,7 @@ class KeeperCore:
     def _terminated(self, event: events.Terminated, now: float) -> None:
         """End the jobs if no daemon can reach this keeper; a logout means nothing."""
         if not self._connections:
-            self._terminating = True
-            self._check_socket(now)
+            self._state.want(effects.CheckSocket(ends_jobs=True))
 
     def _check_socket(self, now: float) -> None:
         self._state.want(effects.CheckSocket())

@@ -180,6 +180,8 @@ class SocketMissing(NamedTuple):
 
     replaced: bool = False
     """Whether another keeper has the folder by now."""
+    ends_jobs: bool = False
+    """Whether the jobs end for it, as in the check that failed."""
 
 
 class FolderLost(NamedTuple):

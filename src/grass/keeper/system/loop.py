@@ -17,7 +17,7 @@ from grass.keeper.core.lease import LONGEST_SLEEP_S
 from grass.keeper.core.turn import KeeperTurn
 from grass.keeper.crash_points import crash_point
 from grass.keeper.protocol import ForgottenEntry
-from grass.keeper.start_errors import cause
+from grass.keeper.start_errors import cause, is_of_disk, is_of_machine
 from grass.keeper.system import log
 from grass.keeper.system.connections import SOCKET_NAME, Connections, listen
 from grass.keeper.system.poller import Poller, boot_s, utc_us
@@ -239,13 +239,15 @@ class Loop:
     def _check_socket(self, effect: effects.CheckSocket) -> events.KeeperEvent | None:
         try:
             if not self._folder.is_own and not self._put_folder_back():
-                return events.SocketMissing(replaced=True)
+                return events.SocketMissing(True, effect.ends_jobs)
             if not os.path.exists(self._socket_path):
                 self._connections.listen_on(listen(self._folder.path))
                 _log_restored(self._socket_path)
-        except OSError:
-            # The home is gone, or the disk is full.
-            return events.SocketMissing()
+        except OSError as error:
+            if is_of_disk(error) or is_of_machine(error):
+                # The home may be there: this is tried again later.
+                return None
+            return events.SocketMissing(ends_jobs=effect.ends_jobs)
         return None
 
     def _put_folder_back(self) -> bool:
