@@ -1,13 +1,16 @@
 """Scripts with `#SBATCH` lines: what they find in Grass is what Slurm gives them."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from grass.config import SLURM_VARIABLES
+from grass.daemon.pools.srun_wrapper import write_srun
 from tests.engines.pool_home import slurm_home, slurm_jobs
 from tests.support.fixtures import lasting, shared
 from tests.support.homes import GrassHome
+from tests.support.patience import PATIENCE_S
 from tests.support.slurm import SlurmCluster
 
 __all__ = ["lasting", "shared"]
@@ -63,6 +66,66 @@ def test_an_array_has_the_variables_that_slurm_sets(
         }
         assert found["SLURM_ARRAY_JOB_ID"] == str(first)
         assert found["SLURM_JOB_ID"] == str(first + number)
+
+
+def run_wrapper(cwd: Path, path: str) -> subprocess.CompletedProcess[str]:
+    """Call the wrapper of `cwd`'s neighbour; `{}` in the path is its folder."""
+    own = write_srun(cwd.parent / "own")
+    env = {"PATH": path.format(own), "SLURM_JOBID": "5", "SLURM_JOB_ID": "7"}
+    return subprocess.run(
+        [f"{own}/srun", "word"],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+
+def fake_srun(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    program = folder / "srun"
+    program.write_text('#!/bin/sh\necho "$0 $SLURM_JOB_ID $1"\n')
+    program.chmod(0o700)
+    return program
+
+
+@pytest.mark.parametrize(
+    "path", ["{0}:%s", "%s:{0}", "{0}:{0}:%s", "{0}/:%s", ":{0}:.::%s:"]
+)
+def test_the_srun_of_a_pilot_never_runs_one_in_the_jobs_directory(
+    tmp_path: Path, path: str
+) -> None:
+    fake_srun(tmp_path / "work")
+    slurms = fake_srun(tmp_path / "slurm *")
+    done = run_wrapper(tmp_path / "work", path.replace("%s", str(slurms.parent)))
+    assert (done.stderr, done.returncode) == ("", 0)
+    program, *words = done.stdout.rsplit(maxsplit=2)
+    assert (Path(program), words) == (slurms, ["5", "word"])
+
+
+@pytest.mark.parametrize("path", ["{0}", "{0}:", ".:{0}", "", "{0}:work"])
+def test_the_srun_of_a_pilot_without_slurms_fails_with_one_line(
+    tmp_path: Path, path: str
+) -> None:
+    fake_srun(tmp_path / "work")
+    done = run_wrapper(tmp_path / "work", path)
+    assert (done.stdout, done.returncode) == ("", 127)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("srun: not found in PATH: add ")
+
+
+def test_the_srun_of_a_pilot_does_not_run_itself_by_another_name(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "linked").mkdir()
+    linked = tmp_path / "linked" / "srun"
+    linked.symlink_to(tmp_path / "own" / "srun")
+    done = run_wrapper(tmp_path / "work", f"{{0}}:{linked.parent}")
+    assert (done.stdout, done.returncode) == ("", 127)
+    assert done.stderr.startswith(f"srun: {linked} runs this srun again: ")
 
 
 @pytest.mark.daemon

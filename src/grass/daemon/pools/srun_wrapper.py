@@ -12,11 +12,28 @@ _SRUN = """\
 #!/bin/sh
 # Runs Slurm's srun in the allocation of this machine, with the job's own variables.
 own=${0%/*}
-rest=":$PATH:"
-program=$(PATH=${rest%%":$own:"*}:${rest#*":$own:"}; command -v srun) || {
-    echo "srun: not found" >&2
+program=$(
+    others=
+    # A relative or empty element would find what lies in the job's directory.
+    set -f
+    IFS=:
+    for folder in $PATH; do
+        case $folder in (/*) [ "$folder" -ef "$own" ] || others=$others:$folder ;; esac
+    done
+    PATH=${others#:}
+    command -v srun
+)
+case $program in
+/*) ;;
+*)
+    echo "srun: not found in PATH: add the full path of the folder of Slurm's" >&2
     exit 127
-}
+    ;;
+esac
+if [ "$program" -ef "$0" ]; then
+    echo "srun: $program runs this srun again: put Slurm's before it in PATH" >&2
+    exit 127
+fi
 GRASS_SRUN_GPUS=${CUDA_VISIBLE_DEVICES-}
 : "${SLURM_TASK_PROLOG=$own/task-prolog}"
 export GRASS_SRUN_GPUS SLURM_TASK_PROLOG
