@@ -132,7 +132,8 @@ def _not_joined(addresses: tuple[Address, ...]) -> NoBroker:
     return NoBroker(
         f"this machine has not joined the broker at {addresses[0]} as a worker",
         "paste the line that `grass token new` prints there:"
-        f" grass join {addresses[0]}/PIN/CODE",
+        f" grass join {addresses[0]}/PIN/CODE; for a queue of its own:"
+        " `grass start --fresh`",
     )
 
 
