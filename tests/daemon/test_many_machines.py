@@ -317,7 +317,10 @@ def test_commands_of_a_worker_that_has_not_joined_make_no_queue(
     cold = machine("rack")
     address = new_line(hub).removeprefix("grass join ").partition("/")[0]
     missing = f"this machine has not joined the broker at {address} as a worker"
-    hint = f"`grass token new` prints there: grass join {address}/PIN/CODE"
+    hint = (
+        f"`grass token new` prints there: grass join {address}/PIN/CODE;"
+        " for a queue of its own: `grass start --fresh`"
+    )
     ran = cold.run("daemon", "--no-broker", "--connect", address, "--label", "old")
     assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
     assert f"{missing} (paste the line that {hint})" in ran.stderr
