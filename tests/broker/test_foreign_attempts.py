@@ -23,6 +23,8 @@ from grass.link.messages import (
 )
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import JobState
+from grass.model.restored import RESTORED_LAST_JOB
+from grass.queries.job_documents import why_waiting
 
 OTHER = f"{'f' * 16}.5.1"
 CORE = {"cpu": {"0": WHOLE}}
@@ -320,3 +322,67 @@ def test_one_that_its_worker_no_longer_has_is_in_the_journal(
     (line,) = journal(broker, "foreign-ended")
     assert line["attempt"] == report.attempt
     assert line["reason"] == "its worker no longer has it"
+
+
+def restore(broker: Brokerage) -> None:
+    """Have the broker begin with a database that `grass restore` has marked."""
+    last = broker.state.last_job
+    broker.state.batch.changes.meta[RESTORED_LAST_JOB] = str(last)
+    broker.state.batch.urgent = True
+    broker.state.restored_last_job = last
+    broker.state.foreign.reported.clear()
+    broker.flush()
+    broker.restart()
+
+
+def test_no_job_of_a_backup_starts_before_all_workers_have_reported(
+    broker: Brokerage,
+) -> None:
+    broker.join("lab")
+    broker.pause()
+    job = broker.enqueue()
+    restore(broker)
+    broker.resume()
+    broker.hello()
+    assert broker.job_state(job) is JobState.QUEUED
+    assert "`grass workers forget lab`" in str(waits(broker, job))
+    broker.now_us += 1
+    broker.join("lab", running=[stray(broker, job, 7)])
+    assert broker.job_state(job) is JobState.HELD
+    assert not broker.said(Start)
+    assert broker.state.restored_last_job == 0
+    later = broker.enqueue()
+    assert broker.started_jobs() == [later]
+
+
+def waits(broker: Brokerage, job: int) -> str | None:
+    return why_waiting(broker.state.jobs[job], broker.state, 0.0, {})
+
+
+def test_a_job_of_a_backup_starts_when_the_missing_worker_was_forgotten(
+    broker: Brokerage,
+) -> None:
+    broker.join("lab")
+    broker.pause()
+    job = broker.enqueue()
+    restore(broker)
+    broker.hello()
+    broker.resume()
+    assert not broker.started_jobs()
+    broker.restart()
+    broker.hello()
+    assert not broker.started_jobs()
+    broker.forget("lab")
+    assert broker.started_jobs() == [job]
+
+
+def test_new_jobs_start_while_those_of_a_backup_are_held(broker: Brokerage) -> None:
+    broker.join("lab")
+    broker.pause()
+    job = broker.enqueue()
+    restore(broker)
+    broker.hello()
+    broker.resume()
+    broker.hold(job)
+    later = broker.enqueue()
+    assert broker.started_jobs() == [later]

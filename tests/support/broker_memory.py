@@ -85,6 +85,7 @@ def memory(state: State) -> dict[str, object]:
         "counts": state.totals.states,
         "last_job": state.last_job,
         "paused": state.paused,
+        "restored": state.restored_last_job,
         "output_bytes": state.totals.output_bytes,
         "removals": (state.removals.last, state.removals.waiting),
         "arrays": {

@@ -142,6 +142,9 @@ def _dependency(after: After, counts: Counter[JobState]) -> Constraint:
 def _gates(state: State, reason: Explanation) -> Iterator[Constraint]:
     if state.daemon.disk_full:
         yield Constraint("the broker's disk", "room", "full", note="`grass prune`")
+    elif awaited := state.awaited():
+        note = f"`grass workers forget {awaited[0]}`"
+        yield Constraint("workers, after a restore", "reported", "not yet", note=note)
     elif reason.paused:
         yield Constraint("everything", "resumed", "paused", note="`grass resume`")
     if reason.queue_paused:

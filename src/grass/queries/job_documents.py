@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.profiles.learning import learns_from
 from grass.broker.core.state import State
+from grass.broker.core.workers import restored
 from grass.errors import NotFound
 from grass.model.jobs.commands import split_assignments
 from grass.model.jobs.job import Attempt, Job
@@ -234,6 +235,8 @@ def why_waiting(
         return eligibility.why(state, known)
     if state.daemon.disk_full:
         return constraints.DISK_FULL
+    if awaited := state.awaited():
+        return restored.reason(awaited)
     try:
         reason = state.scheduler.explain(job.id, now_s)
     except NotFound:

@@ -65,6 +65,8 @@ class Snapshot(msgspec.Struct):
     pools: list[Pool] = []
     pilots: list[Pilot] = []
     last_removal: int = 0
+    restored_last_job: int = 0
+    """The last job of the backup that it came from, until all workers have reported."""
     home_worker: str = ""
     """In a store that was moved: whose machine environments without origin are of."""
     removals: list[tuple[int, str, int]] = []

@@ -43,6 +43,7 @@ from grass.broker.core.workers import (
     leases,
     message_checks,
     queue_views,
+    restored,
     units,
     withholding,
 )
@@ -151,6 +152,7 @@ class BrokerCore:
         """Start what fits; `now_s` is a clock that cannot jump."""
         state = self.state
         state.avoided.redirected = False
+        restored.follow(state)
         if state.absences:
             leases.run_out(state, now_s)
         if state.pools.in_use:
@@ -234,7 +236,7 @@ class BrokerCore:
             queue_views.publish(state, queue)
         for job_type in state.profiles.types():
             learning.publish(state, job_type)
-        state.scheduler.set_paused(state.paused)
+        state.daemon.apply_pause(state)
         for common, count in alike(state.jobs.values()):
             array_limits.join(state, common, count)
         for attempt in state.attempts.values():

@@ -89,8 +89,13 @@ class DaemonFlags(msgspec.Struct):
         state.daemon = self
         state.scheduler.set_most_strangers(self.most_strangers)
         state.scheduler.set_jobs_per_gpu(self.jobs_per_gpu)
+        self.apply_pause(state)
+
+    def apply_pause(self, state: "State") -> None:
+        """Place jobs in a state, or none for now."""
         starts_jobs = self.starts_jobs and not self.disk_full
-        state.scheduler.set_paused(state.paused or not starts_jobs)
+        held = state.paused or not starts_jobs or bool(state.awaited())
+        state.scheduler.set_paused(held)
 
 
 class State:
@@ -102,6 +107,7 @@ class State:
         self.now_us = now_us
         self.last_job = snapshot.last_job
         self.paused = snapshot.paused
+        self.restored_last_job = snapshot.restored_last_job
         self.queues = {queue.name: queue for queue in snapshot.queues}
         self.workers = {worker.id: worker for worker in snapshot.workers}
         self.jobs: dict[int, Job] = {}
@@ -170,6 +176,24 @@ class State:
     def attempts_on(self, worker: str) -> list[Attempt]:
         """Return the attempts that were placed on a worker."""
         return [one for one in self.attempts.values() if one.worker == worker]
+
+    def unreported(self) -> list[str]:
+        """Return the names of workers that have not reported to this broker yet."""
+        return [
+            worker.name
+            for worker in self.workers.values()
+            if worker.id not in self.foreign.reported
+            and self.pools.pool_of(worker.id) is None
+        ]
+
+    def awaited(self) -> list[str]:
+        """Return the workers that a queued job of a restored database waits for."""
+        last = self.restored_last_job
+        queued = last and any(
+            job.state is JobState.QUEUED and job.id <= last
+            for job in self.jobs.values()
+        )
+        return self.unreported() if queued else []
 
     def note(self, kind: EventKind, job: int | None = None, **data: object) -> None:
         """Write a line into the journal in the scheduler's name."""

@@ -17,6 +17,7 @@ from grass.model.jobs.job import Job, alike
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
+from grass.model.restored import RESTORED_LAST_JOB
 from grass.store.bodies import json_text
 from grass.store.changes import AnsweredCall, Env, env_origins
 from grass.store.interface import Snapshot
@@ -77,6 +78,7 @@ def snapshot(db: Connection, sql: Dialect, calls_since: int) -> Snapshot:
         pilots=_bodies(db, sql["load_pilots"], rows.pilot_from),
         profiles=_bodies(db, sql["load_profiles"], rows.profile_from),
         tokens=read_tokens(db, sql),
+        restored_last_job=int(meta.get(RESTORED_LAST_JOB, "0")),
         home_worker=meta.get(HOME_WORKER, ""),
         dependency_ends=_ends(db, sql, specs.values(), {job.id for job in jobs}),
     )

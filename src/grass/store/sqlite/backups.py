@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from grass.errors import Refused, StorageError
+from grass.model.restored import RESTORED_LAST_JOB
 from grass.store.blob_folder import BlobFolder
 from grass.store.blobs import PIECE
 from grass.store.sqlite.database_file import SCHEMA_VERSION, damaged, open_reader
@@ -19,6 +20,10 @@ _TABLE = """CREATE TABLE backup_blobs (
     PRIMARY KEY (name, begins_at)
 ) WITHOUT ROWID"""
 _FILES = "CREATE TABLE backup_files (name TEXT PRIMARY KEY, data BLOB NOT NULL)"
+_MARK = (
+    "INSERT OR REPLACE INTO meta (key, value)"
+    " SELECT ?, value FROM meta WHERE key = 'last_job'"
+)
 _OWN_TABLES = ("backup_blobs", "backup_files")
 _NAMED = "SELECT blob FROM spec_blobs UNION SELECT blob FROM job_blobs"
 
@@ -114,6 +119,7 @@ def restore(
                 source.backup(copy)
                 for table in _OWN_TABLES:
                     copy.execute(f"DROP TABLE IF EXISTS {table}")
+                copy.execute(_MARK, (RESTORED_LAST_JOB,))
                 copy.commit()
                 copy.execute("VACUUM")
                 (jobs,) = copy.execute("SELECT COUNT(*) FROM jobs").fetchone()

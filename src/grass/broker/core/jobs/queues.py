@@ -190,7 +190,7 @@ def set_paused(state: State, call: SetPaused) -> Done:
         changed = state.paused != call.paused
         state.paused = call.paused
         state.batch.changes.meta["paused"] = "1" if call.paused else "0"
-        state.scheduler.set_paused(call.paused)
+        state.daemon.apply_pause(state)
     else:
         queue = find(state, call.queue)
         changed = queue.paused != call.paused
