@@ -78,3 +78,24 @@ def test_a_note_that_is_damaged_counts_for_nothing(home: Home) -> None:
     os.unlink(home.worker_id)
     Path(home.keeper, worker_setup.ID_NOTE).write_text("odd\n")
     assert len(worker_id(home)) == len("0123456789abcdef")
+
+
+def test_a_home_from_before_there_were_notes_gets_one(home: Home) -> None:
+    made = worker_id(home)
+    os.unlink(Path(home.keeper, worker_setup.ID_NOTE))
+    assert worker_id(home) == made
+    os.unlink(home.worker_id)
+    assert worker_id(home) == made
+
+
+def test_a_copy_of_a_home_from_before_there_were_notes_never_has_its_id(
+    home: Home, tmp_path: Path
+) -> None:
+    made = worker_id(home)
+    os.unlink(Path(home.keeper, worker_setup.ID_NOTE))
+    copy = Home(str(tmp_path / "copy"))
+    shutil.copytree(home.folder, copy.folder)
+    for _ in range(2):
+        assert worker_id(copy) == made
+    os.unlink(copy.worker_id)
+    assert worker_id(copy) != made

@@ -33,7 +33,7 @@ from grass.worker.core.prepare import ENGINES, Surroundings
 from grass.worker.core.usage.busy_gpus import BusyGpus
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import WorkerAgent
-from grass.worker.shell.instance import instance_of
+from grass.worker.shell.instance import has_own_name, instance_of
 from grass.worker.shell.old_results import remove_old_results
 
 log = EventLog("grass.daemon")
@@ -44,6 +44,7 @@ _NO_ID = (
 )
 ID_NOTE = "worker-id"
 """In the keeper's folder: the worker's id, and the instance and boot it was used in."""
+_COPIED = "-"
 LONGEST_SOCKET = 108
 """How many bytes the path of a Unix socket may have, with its end."""
 
@@ -204,9 +205,21 @@ def worker_id(home: Home) -> str:
         known = read_file(home.worker_id, _parsed_id, _NO_ID)
         assert known
         note_id(home, known)
-    elif _noted(home)[:2] == [known, home_instance(home)]:
-        note_id(home, known)
+    else:
+        _note_again(home, known)
     return known
+
+
+def _note_again(home: Home, id: str) -> None:
+    """Note an id in this boot, and in a home from before there were notes.
+
+    A copy of such a home gets a note without the id: it is recognized only once.
+    """
+    noted = _noted(home)
+    if not noted:
+        note_id(home, id if has_own_name(home.keeper) else _COPIED)
+    elif noted[:2] == [id, home_instance(home)]:
+        note_id(home, id)
 
 
 def _parsed_id(data: bytes) -> str:

@@ -29,6 +29,14 @@ def instance_of(folder: str) -> str:
         return known
 
 
+def has_own_name(folder: str) -> bool:
+    """Return whether a keeper's folder has a name that was made in it, as no copy has.
+
+    A copy gets its own by `instance_of`.
+    """
+    return _known(Path(folder) / FILE) is not None
+
+
 def _known(path: Path) -> str | None:
     try:
         text = path.read_text(encoding="ascii")
