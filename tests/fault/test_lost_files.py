@@ -274,6 +274,24 @@ def test_a_keeper_puts_its_folder_back_and_exit_codes_arrive(
     assert home.keeper_pid() == keeper
 
 
+def test_a_worker_id_that_is_lost_with_the_keepers_folder_is_recovered(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 7")
+    home.await_start(id, news)
+    home.ok("stop")
+    home.client.close()
+    own, folder = home.folder / "worker-id", home.folder / "keeper"
+    was = own.read_text()
+    shutil.rmtree(folder)
+    until((folder / "keeper.sock").exists, "the folder did not come back")
+    own.unlink()
+    home.ok("start")
+    assert own.read_text() == was
+    gate.tell()
+    assert home.wait(id)["exit_code"] == 7
+
+
 def test_a_folder_that_is_deleted_while_the_daemon_dies_costs_no_second_attempt(
     home: GrassHome, gate: Fifo, news: Fifo
 ) -> None:

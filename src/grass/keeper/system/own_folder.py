@@ -16,6 +16,8 @@ _REMOVED = 0x00000200 | 0x00000040 | 0x00000400 | 0x00000800
 """In a folder: a file was deleted or moved away; or the folder itself was."""
 _INSTANCE = "instance"
 """The name that a worker gave this home, and the inode of its file."""
+_NOTE = "worker-id"
+"""The worker's id, that name and the boot, by which a lost id is recovered."""
 
 
 class OwnFolder:
@@ -25,6 +27,7 @@ class OwnFolder:
         self.path = path
         self._lock = lock
         self._instance = self._read_instance()
+        self._note = self._read(_NOTE)
 
     def watch(self) -> int | None:
         """Return a descriptor that is readable when something leaves the folder."""
@@ -41,6 +44,7 @@ class OwnFolder:
     def is_own(self) -> bool:
         """Whether the folder is there, with this keeper's lock."""
         self._instance = self._read_instance() or self._instance
+        self._note = self._read(_NOTE) or self._note
         try:
             named = os.stat(self._lock_path)
         except OSError:
@@ -68,11 +72,13 @@ class OwnFolder:
         return os.path.join(self.path, "lock")
 
     def _read_instance(self) -> str:
-        path = os.path.join(self.path, _INSTANCE)
+        return self._read(_INSTANCE).partition(" ")[0]
+
+    def _read(self, name: str) -> str:
         try:
-            with open(path, encoding="ascii") as file:
-                return file.read().split()[0]
-        except (OSError, UnicodeError, IndexError):
+            with open(os.path.join(self.path, name), encoding="ascii") as file:
+                return file.read().strip()
+        except (OSError, UnicodeError):
             return ""
 
     def _write_instance(self) -> None:
@@ -82,6 +88,13 @@ class OwnFolder:
             with open(path, "x", encoding="ascii", opener=_private) as file:
                 number = os.fstat(file.fileno()).st_ino
                 file.write(f"{self._instance} {number}\n")
+            self._write_note()
+
+    def _write_note(self) -> None:
+        path = os.path.join(self.path, _NOTE)
+        if self._note and not os.path.exists(path):
+            with open(path, "x", encoding="ascii", opener=_private) as file:
+                file.write(f"{self._note}\n")
 
 
 def _private(path: str, flags: int) -> int:
