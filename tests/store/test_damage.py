@@ -1,6 +1,7 @@
 """A file that is damaged, or has lost its log: seen once, it is written no more."""
 
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from grass.errors import GrassError, StorageError
 from grass.store.changes import Changes, Env
 from grass.store.sqlite import database_file
 from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.database_note import OPEN, DatabaseNote
 from grass.store.sqlite.sqlite_store import SqliteStore
 from grass.store.sqlite.write_ahead_log import LOG_BYTES
 
@@ -157,3 +159,39 @@ def test_a_start_that_is_refused_misses_no_log_afterwards(path: Path) -> None:
     store = SqliteStore(path)
     assert store.load(0).last_job == 7
     store.close()
+
+
+def test_a_note_that_cannot_be_written_leaves_the_one_before(path: Path) -> None:
+    killed(path)
+    before = Path(f"{path}-note").read_bytes()
+    assert before
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        DatabaseNote(path).write(OPEN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert Path(f"{path}-note").read_bytes() == before
+
+
+def test_the_note_stays_until_nothing_is_in_the_log_alone(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+    remove = DatabaseNote.remove
+
+    def watched(note: DatabaseNote, state: str) -> None:
+        seen.append(path.read_bytes())
+        remove(note, state)
+
+    store = SqliteStore(path)
+    store.commit(Changes(meta={"last_job": "7"}))
+    monkeypatch.setattr(DatabaseNote, "remove", watched)
+    store.close()
+    store.close()
+    alone = tmp_path / "alone.db"
+    alone.write_bytes(seen[0])
+    again = SqliteStore(alone)
+    assert again.load(0).last_job == 7
+    again.close()
+    assert not Path(f"{path}-note").exists()

@@ -46,12 +46,15 @@ class DatabaseNote:
         return None if problem == "ok" else str(problem)
 
     def write(self, state: str) -> None:
-        """Note the state of the database, if the disk has room."""
+        """Note the state of the database; to overwrite a note needs no room."""
         with contextlib.suppress(OSError):
-            text = f"{state} {self._name()}\n"
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(file, "w", encoding="ascii") as note:
-                note.write(text)
+            text = f"{state} {self._name()}\n".encode("ascii")
+            note = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                # The old note is there until the new one is, which one write makes.
+                os.ftruncate(note, os.pwrite(note, text, 0))
+            finally:
+                os.close(note)
 
     def remove(self, state: str) -> None:
         """Remove a note of this state."""
@@ -64,7 +67,8 @@ class DatabaseNote:
         text = ""
         with contextlib.suppress(OSError):
             text = Path(self._path).read_text(encoding="ascii", errors="replace")
-        state, _, name = text.strip().partition(" ")
+        # After a crash the end of a longer note may follow.
+        state, _, name = text.partition("\n")[0].partition(" ")
         return state, name
 
     def _name(self) -> str:

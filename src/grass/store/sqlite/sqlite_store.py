@@ -216,14 +216,24 @@ class SqliteStore(SqlReads, LoneBroker):
         # The last connection to be closed copies the log, if it may write, and removes
         # the file of that path. After a failed sync none may, nor once the folder was
         # moved: the writer is closed first.
-        may_write = self._trusted and self.is_in_place
-        if may_write:
-            self._note.remove(OPEN)
+        may_write = self._trusted and self.is_in_place and self._copy_log()
         connections = *self._readers, self._writer
         for one in connections if may_write else reversed(connections):
             one.close()
         self._log.close()
         self._reserve.close()
+
+    def _copy_log(self) -> bool:
+        """Remove the note once nothing is in the log alone; return whether that worked.
+
+        What fails once must not be tried again: a second sync may not report it.
+        """
+        try:
+            if checkpoint(self._writer):
+                self._note.remove(OPEN)
+        except sqlite3.Error:
+            return False
+        return True
 
     def _read(
         self,

@@ -53,14 +53,19 @@ def fill_log_file(db: sqlite3.Connection) -> None:
     db.execute("ROLLBACK")
 
 
-def checkpoint(db: sqlite3.Connection) -> None:
-    """Copy the log into the database, as far as readers do not need the old pages."""
+def checkpoint(db: sqlite3.Connection) -> bool:
+    """Copy the log into the database, as far as readers do not need the old pages.
+
+    Returns whether all of it was copied.
+    """
     try:
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    except sqlite3.Error as error:
+        _, pages, copied = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.OperationalError as error:
         # On a full disk commits go on as long as the log has blocks.
         if error.sqlite_errorname != "SQLITE_FULL":
             raise
+        return False
+    return bool(pages == copied)
 
 
 def limit_log_file(db: sqlite3.Connection, limit: int | None) -> None:
