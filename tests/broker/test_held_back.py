@@ -1,14 +1,17 @@
 """Workers where jobs fail at once that run elsewhere."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from tests.support.brokerage import SECOND, Brokerage
 
-from grass.broker.core.attempts import avoided
+from grass.broker.core.attempts import avoided, held_back
 from grass.broker.core.attempts.avoided import FIRST_PAUSE_US
 from grass.broker.core.attempts.held_back import FAILURES_IN_A_ROW, QUICK_S
+from grass.broker.core.state import State
 from grass.link.messages import Exited, Started
+from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 
 DESK, FARM = "worker-1", "farm"
@@ -75,6 +78,42 @@ def test_jobs_that_fail_everywhere_hold_no_worker_back(two: Brokerage) -> None:
             end(two, job, 1)
     assert not held(two)
     assert set(two.states(*jobs)) == {"failed"}
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """When the running attempts were looked through."""
+    found, real = list[int](), held_back._running_on
+
+    def counted(state: State, job: Job, kind: str, longer_s: float) -> set[str]:
+        found.append(state.now_us)
+        return real(state, job, kind, longer_s)
+
+    monkeypatch.setattr(held_back, "_running_on", counted)
+    return found
+
+
+def test_the_running_attempts_are_looked_through_once_a_pause_at_most(
+    two: Brokerage, looks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_back, "LOOK_PAUSE_US", 20 * SECOND)
+    for job in two.array(60, worker=FARM):
+        end(two, job, 1)
+    assert 1 < len(looks) <= 60 * 2 * SECOND // (20 * SECOND)
+    assert all(later - look >= 20 * SECOND for look, later in pairwise(looks))
+
+
+def test_nothing_is_looked_through_for_a_worker_that_is_held_back(
+    broker: Brokerage, looks: list[int]
+) -> None:
+    broker.join(FARM, "{cpu:8}")
+    jobs = broker.array(40)
+    end(broker, next(job for job in jobs if broker.where(job) == DESK), 0)
+    bad = [job for job in broker.state.attempts if broker.where(job) == FARM]
+    for job in bad:
+        end(broker, job, 1)
+    assert held(broker)
+    assert (len(bad), len(looks)) == (8, 1)
 
 
 def test_jobs_that_fail_late_hold_no_worker_back(two: Brokerage) -> None:

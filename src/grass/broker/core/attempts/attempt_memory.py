@@ -95,6 +95,8 @@ class WorkerEnds(msgspec.Struct):
     """For how many seconds those ran that failed at once, since one has not."""
     succeeded: bool = False
     """Whether the last one has."""
+    looked_us: int | None = None
+    """When it was last looked for others that run elsewhere."""
 
 
 class AvoidedWorkers(msgspec.Struct):

@@ -21,6 +21,8 @@ FAILURES_IN_A_ROW = 3
 LEAST_S = 0.1
 LONGER = 3.0
 """A job runs elsewhere that has run for so long, and so much longer than they did."""
+LOOK_PAUSE_US = 1_000_000
+"""How often the running attempts are looked through for a kind that fails on."""
 MAX_KINDS = 1000
 """Of more the oldest are forgotten."""
 
@@ -59,16 +61,20 @@ def _count(state: State, job: Job, worker: str, ran_s: float) -> None:
     here.failed[job.id] = ran_s
     if len(here.failed) > FAILURES_IN_A_ROW:
         del here.failed[next(iter(here.failed))]
-    if len(here.failed) == FAILURES_IN_A_ROW:
-        longer_s = max(LEAST_S, LONGER * max(here.failed.values()))
-        elsewhere = _elsewhere(state, job, worker, longer_s)
-        if elsewhere is not None:
-            _hold_back(state, job, kind, worker, elsewhere)
+    if len(here.failed) < FAILURES_IN_A_ROW or avoided.is_avoided(state, kind, worker):
+        return
+    # The clock may have been set back.
+    last = here.looked_us
+    if last is not None and 0 <= state.now_us - last < LOOK_PAUSE_US:
+        return
+    here.looked_us = state.now_us
+    longer_s = max(LEAST_S, LONGER * max(here.failed.values()))
+    elsewhere = _elsewhere(state, job, worker, longer_s)
+    if elsewhere is not None:
+        _hold_back(state, job, kind, worker, elsewhere)
 
 
 def _hold_back(state: State, job: Job, kind: str, worker: str, elsewhere: str) -> None:
-    if avoided.is_avoided(state, kind, worker):
-        return
     where = f"and run on `{registry.name_of(state, elsewhere)}`"
     times = f"{FAILURES_IN_A_ROW} jobs like it in a row failed there"
     reason = f"{times} within {QUICK_S:.0f} s, {where}"
@@ -84,12 +90,18 @@ def _elsewhere(state: State, job: Job, worker: str, longer_s: float) -> str | No
     """
     kind = avoided.name_of(state, job)
     found = [one for one, ends in state.avoided.ends[kind].items() if ends.succeeded]
-    attempts = (one for one in state.attempts.values() if one.job != job.id)
-    found += [one.worker for one in attempts if _runs(state, one, kind, longer_s)]
-    if not found or worker in found:
+    running = _running_on(state, job, kind, longer_s)
+    if worker in running:
         return None
     hosts = avoided.hosts(state, job)
+    found += sorted(running)
     return next((one for one in found if one in hosts and _is_open(state, one)), None)
+
+
+def _running_on(state: State, job: Job, kind: str, longer_s: float) -> set[str]:
+    """Return the workers where other jobs of a kind have run for longer than this."""
+    others = (one for one in state.attempts.values() if one.job != job.id)
+    return {one.worker for one in others if _runs(state, one, kind, longer_s)}
 
 
 def _runs(state: State, attempt: Attempt, kind: str, longer_s: float) -> bool:
