@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FIRST = "SIMULATION_FIRST"
 FAILED = Path(__file__).with_name("failed_seeds.txt")
+SEEDS = {"broker": "seeds.txt", "brokers": "brokers_seeds.txt"}
+"""The files of the seeds that are always run, by kind."""
 
 
 def first_seed() -> int:
@@ -32,11 +34,13 @@ def failed(kind: str) -> list[int]:
 
 def keep(result: "Result") -> str:
     """Write a seed that failed to the file; return the report."""
+    problem = " ".join((result.problem or "").split())
     if result.seed not in failed(result.kind):
-        problem = " ".join((result.problem or "").split())
         with FAILED.open("a") as file:
             file.write(f"{result.seed} {result.kind} {problem}\n")
-    return f"{result.report()}\nkept in {FAILED}"
+    always = SEEDS[result.kind]
+    line = f"once mended, add to {always}: {result.seed} {problem}"
+    return f"{result.report()}\nkept in {FAILED}; {line}"
 
 
 def _parts(line: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import fresh_seeds
-from tests.simulation.runner import Result
+from tests.simulation.runner import Result, kept_seeds
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,3 +62,10 @@ def test_a_seed_that_fails_is_kept_once_with_the_command_that_repeats_it(
     assert fresh_seeds.failed("broker") == []
     assert "run it alone: .venv/bin/python -m tests.simulation 7 brokers" in report
     assert f"kept in {failures}" in report
+    line = "7 a defect: KeyError(33)"
+    assert f"once mended, add to brokers_seeds.txt: {line}" in report
+
+
+@pytest.mark.parametrize("name", fresh_seeds.SEEDS.values())
+def test_the_file_that_a_report_names_exists(name: str) -> None:
+    assert kept_seeds(name)
