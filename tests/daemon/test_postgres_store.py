@@ -23,7 +23,7 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.patience import until
+from tests.support.patience import PATIENCE_S, until
 from tests.support.postgres import everything
 from tests.support.processes import alive
 
@@ -405,6 +405,40 @@ def test_a_daemon_that_starts_without_its_database_waits_for_it(
     assert home.daemon_pid() == pid
     gate.tell()
     assert home.run("wait", "1").returncode == 3
+
+
+def test_a_wrong_password_after_the_wait_for_the_database_is_one_line(
+    cold: GrassHome, server: "PostgresServer", tmp_path: Path
+) -> None:
+    server.execute(f"CREATE ROLE locked LOGIN PASSWORD '{SECRET}'")
+    server.execute("GRANT ALL ON DATABASE grass TO locked")
+    server.execute("GRANT ALL ON SCHEMA public TO locked", "grass")
+    rules = server.folder / "data" / "pg_hba.conf"
+    rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
+    server.execute("SELECT pg_reload_conf()")
+    url = server.url("grass").replace("grass@", "locked@")
+    passwords = tmp_path / "passwords"
+    passwords.touch(0o600)
+    cold.environment["PGPASSFILE"] = str(passwords)
+    passwords.write_text(f"*:*:*:locked:{SECRET}\n")
+    cold.ok("start", "--store", url)
+    cold.ok("stop")
+    cold.client.close()
+    server.stop()
+    passwords.write_text(f"*:*:*:locked:{WRONG}\n")
+    daemon = cold.popen("daemon", "--store", url)
+    until((cold.folder / "grass.sock").exists, "the daemon waits")
+    server.start()
+    _, said = daemon.communicate(timeout=PATIENCE_S)
+    assert daemon.returncode == 3
+    away, failed = said.splitlines()
+    assert "store.away" in away
+    assert failed.startswith(f"grass: the database {url} cannot be opened: ")
+    assert "password authentication" in failed
+    assert "PGPASSFILE" in failed
+    refused = cold.run("show", env={"GRASS_AUTOSTART": "0"})
+    assert refused.returncode == 3
+    assert "no daemon is running" in refused.stderr
 
 
 def test_a_daemon_that_waits_for_its_database_can_be_stopped(

@@ -132,6 +132,19 @@ def test_with_a_daemon_a_program_is_a_guest_of_what_is_free(shared: GrassHome) -
 
 
 @pytest.mark.daemon
+def test_a_damaged_worker_id_is_an_error_that_names_it(shared: GrassHome) -> None:
+    path = shared.folder / "worker-id"
+    was = path.read_bytes()
+    path.write_bytes(b"\xff\xfe\n")
+    try:
+        ran = tell(shared)
+    finally:
+        path.write_bytes(was)
+    assert ran.returncode == 1
+    assert f"{path} is damaged (put it back from a copy" in ran.stderr
+
+
+@pytest.mark.daemon
 def test_with_a_daemon_a_program_waits_for_what_it_names(shared: GrassHome) -> None:
     ran = tell(shared, "Cores(1)")
     job, _found = json.loads(ran.stdout)

@@ -10,7 +10,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from grass.client.private_files import create_private, read_file, replace_private
+from grass.client.private_files import create_private, replace_private
+from grass.client.worker_id_file import read_worker_id
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.daemon.pools.pilot_variables import ALLOTTED, AWAY_LIMIT, ENDS_AT, OUTPUT
@@ -24,7 +25,7 @@ from grass.keeper.launch import state_of
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
 from grass.model.usage.enforcement import GPU_MEMORY, MPS
-from grass.model.worker import FoundUnits, check_worker_id, gpu_memory, is_worker_id
+from grass.model.worker import FoundUnits, gpu_memory, is_worker_id
 from grass.settings import Settings
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
@@ -38,10 +39,6 @@ from grass.worker.shell.old_results import remove_old_results
 
 log = EventLog("grass.daemon")
 
-_NO_ID = (
-    "put it back from a copy; without one remove it, and this machine is another worker"
-    " from then on"
-)
 ID_NOTE = "worker-id"
 """In the keeper's folder: the worker's id, and the instance and boot it was used in."""
 _COPIED = "-"
@@ -198,11 +195,11 @@ def home_instance(home: Home) -> str:
 
 def worker_id(home: Home) -> str:
     """Return this home's own random id, made at the first start."""
-    known = read_file(home.worker_id, _parsed_id, _NO_ID)
+    known = read_worker_id(home)
     if not known:
         # Several processes may make one at the same time; the first wins.
         create_private(home.worker_id, (_lost_id(home) or token_hex(8)) + "\n")
-        known = read_file(home.worker_id, _parsed_id, _NO_ID)
+        known = read_worker_id(home)
         assert known
         note_id(home, known)
     else:
@@ -220,11 +217,6 @@ def _note_again(home: Home, id: str) -> None:
         note_id(home, id if has_own_name(home.keeper) else _COPIED)
     elif noted[:2] == [id, home_instance(home)]:
         note_id(home, id)
-
-
-def _parsed_id(data: bytes) -> str:
-    text = data.decode("ascii").strip()
-    return check_worker_id(text) if text else ""
 
 
 def note_id(home: Home, id: str) -> None:

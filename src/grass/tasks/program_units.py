@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
+from grass.client.worker_id_file import read_worker_id
 from grass.config import LOCAL, home
 from grass.devices.probe import found_units
 from grass.errors import GrassError, NeverFits
@@ -188,8 +189,7 @@ def _capacity(amounts: Mapping[str, Mapping[str, float]]) -> Capacity:
 
 def _free_now() -> tuple[tuple[str, int], ...]:
     """Return the cores and memory that are free on this machine; one core at least."""
-    with open(home().worker_id, encoding="utf-8") as file:
-        own = file.read().strip()
+    own = read_worker_id(home())
     with Client(broker=LOCAL, may_start=False) as client:
         workers = client.workers()["workers"]
     free: Mapping[str, Mapping[str, float]] = next(
