@@ -85,6 +85,10 @@ def test_profiles_are_made_of_what_runs_and_of_what_has_ended(
 
     monkeypatch.setattr(learning, "put", noted)
     monkeypatch.setattr(Witness, "shrunk", shrunk)
-    for seed in range(20):
+    wanted = {"running", "succeeded", "failed", "shrunk"}
+    # One seed in eight has an attempt that gives units back.
+    for seed in range(100):
         passed(seed)
-    assert {"running", "succeeded", "failed", "shrunk"} <= set(made)
+        if wanted <= set(made):
+            break
+    assert wanted <= set(made)
