@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 from msgspec.structs import replace
+from tests.store.damaging import damage
 from tests.store.filling import dump, fill
-from tests.store.test_damage import damage
 from tests.support.building import a_job, a_spec
 
 from grass.errors import Refused, StorageError

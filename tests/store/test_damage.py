@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.store.damaging import damage
 from tests.support.building import a_job, a_spec
 
 from grass.errors import GrassError, StorageError
@@ -30,19 +31,6 @@ def path(tmp_path: Path) -> Path:
     store.commit(FULL)
     store.close()
     return path
-
-
-def damage(path: Path) -> bytes:
-    """Overwrite the page where the table of jobs begins; return what it had."""
-    with sqlite3.connect(path) as db:
-        query = "SELECT rootpage FROM sqlite_master WHERE name = 'jobs'"
-        (page,) = db.execute(query).fetchone()
-    db.close()
-    content = path.read_bytes()
-    with path.open("r+b") as file:
-        file.seek((page - 1) * PAGE)
-        file.write(b"\xff" * PAGE)
-    return content
 
 
 def test_after_damage_was_read_nothing_is_written(path: Path) -> None:

@@ -17,12 +17,15 @@ LEAST_BYTES, FEW_BYTES = 64 * 2**20, 1 * GIB
 _ELSEWHERE = "set GRASS_HOME to a folder of your own on a local disk"
 
 
-def home_findings(home: Home) -> Iterator[Finding]:
-    """Look at the state directory, which need not exist yet."""
+def home_findings(home: Home, store: str | None) -> Iterator[Finding]:
+    """Look at the state directory, which need not exist yet.
+
+    `store` is the database that its daemon was given by an option, if it was.
+    """
     yield _folder(home)
     yield _disk(_existing(home.folder))
     yield _settings(home)
-    yield from _database(home)
+    yield from _database(home, store)
 
 
 def _folder(home: Home) -> Finding:
@@ -64,12 +67,13 @@ def _settings(home: Home) -> Finding:
     return ok("settings", path if os.path.exists(path) else "the usual ones")
 
 
-def _database(home: Home) -> Iterator[Finding]:
+def _database(home: Home, store: str | None) -> Iterator[Finding]:
     """Report what a daemon would refuse to start on."""
     from grass.daemon.database.store_care import check_files
 
     try:
-        if os.path.isdir(home.folder) and settings_of(home).store == SQLITE:
+        url = store or settings_of(home).store
+        if url == SQLITE and os.path.isdir(home.folder):
             check_files(home)
     except GrassError as error:
         yield wrong("queue", error.message, error.hint)

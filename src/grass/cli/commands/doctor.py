@@ -64,7 +64,7 @@ def _findings() -> Iterator[Finding]:
     from grass.doctor.machine_findings import machine_findings
 
     hosting, works_for = last_hosting(), None
-    yield from home_findings(home())
+    yield from home_findings(home(), hosting.store)
     yield from machine_findings()
     yield from gpu_findings(hosting.gpus)
     try:

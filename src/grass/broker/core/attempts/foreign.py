@@ -345,8 +345,9 @@ def _note_found(state: State, worker: Worker, found: list[ForeignAttempt]) -> No
         "attempts.foreign", worker=worker.name, attempts=len(found), attempt=names[0]
     )
     if twice:
-        fields = {"worker": worker.name, "jobs": len(twice), "job": twice[0]}
-        state.batch.log("attempts.running-twice", **fields)
+        state.batch.log(
+            "attempts.running-twice", worker=worker.name, jobs=len(twice), job=twice[0]
+        )
 
 
 def _running_twice(state: State, found: list[ForeignAttempt]) -> list[int]:
