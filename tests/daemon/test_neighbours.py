@@ -48,7 +48,7 @@ def test_only_a_daemon_that_has_started_warns_of_another_users(
     finally:
         as_nobody(other_home, "stop", "--jobs")
     await_end(keeper)
-    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
+    assert (failed.returncode, failed.stderr.count("\n")) == (5, 1)
     assert (restored.returncode, restored.stderr) == (0, "")
 
 
