@@ -18,10 +18,10 @@ QUICK_S = 2.0
 """A job that fails within this time fails at once."""
 FAILURES_IN_A_ROW = 3
 """So many jobs of a kind have to fail at once."""
-LEAST_S = 0.1
+LEAST_S = 0.02
 LONGER = 3.0
 """A job runs elsewhere that has run for so long, and so much longer than they did."""
-LOOK_PAUSE_US = 1_000_000
+LOOK_PAUSE_US = 10_000
 """How often the running attempts are looked through for a kind that fails on."""
 MAX_KINDS = 1000
 """Of more the oldest are forgotten."""
